@@ -326,6 +326,7 @@ type MessageContext struct {
 	MessageID string `json:"messageId,omitempty"` // the platform's id of the message
 	ThreadID  string `json:"threadId,omitempty"`  // the thread or topic it was written in
 	ReplyTo   string `json:"replyTo,omitempty"`   // the platform message that a reply should point at
+	Answers   string `json:"answers,omitempty"`   // the platform message that its sender replied to
 	GroupID   string `json:"groupId,omitempty"`   // the album it is a part of
 	Quote     string `json:"quote,omitempty"`     // text of the message it answers, data for the model
 	Group     bool   `json:"group,omitempty"`     // written where others read too

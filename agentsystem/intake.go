@@ -79,30 +79,33 @@ func commands(m claybot.AgentMessage) bool {
 
 // accept stores a message whose sender has access.
 func (i *intake) accept(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (storage.Posted, error) {
-	return i.acceptMeeting(ctx, to, m, storage.Arrival{Asked: true})
+	return i.acceptMeeting(ctx, to, m, unknownArrival)
 }
+
+// unknownArrival is what a message may meet of which nothing is known.
+var unknownArrival = storage.Arrival{Asked: true, Open: true}
 
 // acceptMeeting is accept for a message of which it is known what it meets.
 func (i *intake) acceptMeeting(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage, met storage.Arrival) (storage.Posted, error) {
 	if met.Agent != nil {
-		return i.acceptAsked(ctx, *met.Agent, m, met.Asked)
+		return i.acceptAsked(ctx, *met.Agent, m, met)
 	}
 	agent, err := i.agents.AgentFor(ctx, to)
 	if err != nil {
 		i.unwell.Stored(err)
 		return storage.Posted{}, fmt.Errorf("agent for %s: %w", m.ID, err)
 	}
-	return i.acceptAsked(ctx, agent, m, met.Asked)
+	return i.acceptAsked(ctx, agent, m, met)
 }
 
 // acceptFor stores a message for a known agent.
 func (i *intake) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posted, error) {
-	return i.acceptAsked(ctx, agent, m, true)
+	return i.acceptAsked(ctx, agent, m, unknownArrival)
 }
 
-// acceptAsked is acceptFor; asked is false where no question of the agent can be open, so that
-// nothing has to look for one.
-func (i *intake) acceptAsked(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage, asked bool) (storage.Posted, error) {
+// acceptAsked is acceptFor for a message of which it is known what it meets: where no question can be
+// open, nothing has to look for one.
+func (i *intake) acceptAsked(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage, met storage.Arrival) (storage.Posted, error) {
 	ctx = i.people.Speaking(ctx, agent.Descriptor, m)
 	m = i.cleaned(m)
 	if m.At == 0 {
@@ -118,13 +121,14 @@ func (i *intake) acceptAsked(ctx context.Context, agent claybot.Agent, m claybot
 	if done, taken, err := i.order(ctx, agent, m); taken || err != nil {
 		return done, err
 	}
-	asked = asked && m.Type == claybot.MessageUser && agent.Descriptor.Foreground()
+	typed := m.Type == claybot.MessageUser && agent.Descriptor.Foreground()
+	asked := typed && met.Asked
 	if asked {
 		if asked, err = i.questions.Texts.Asked(ctx, agent.ID); err != nil {
 			return storage.Posted{}, err
 		}
 	}
-	if asked && m.Skill == "" {
+	if (asked || typed && met.Open) && m.Skill == "" {
 		if done, taken, err := i.questions.Texts.Take(ctx, agent, m); taken || err != nil {
 			return done, err
 		}

@@ -12,7 +12,7 @@ import (
 const skippedFlow = "flow"
 
 // started returns the message with which a flow begins, and its agent, if a trigger takes m; other
-// messages stay as they are. The chat of a person notes first that they wrote there, as with any
+// messages stay as they are, and so does the answer to what a flow has asked in the chat. The chat of a person notes first that they wrote there, as with any
 // message, so that the flow can ask them. It is idempotent.
 func (p *parking) started(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (claybot.Descriptor, claybot.AgentMessage, error) {
 	if p.flows == nil || m.Type != claybot.MessageUser || m.Command != "" {
@@ -22,6 +22,10 @@ func (p *parking) started(ctx context.Context, to claybot.Descriptor, m claybot.
 	flow, start, taken := p.flows.Take(to, m)
 	if !taken || m.From.Program || m.From.Bot {
 		return flow, start, nil
+	}
+	answers, err := p.intake.questions.Texts.Answers(p.people.Speaking(ctx, to, m), to, m)
+	if answers || err != nil {
+		return to, m, err
 	}
 	agent, err := p.intake.agents.AgentFor(ctx, to)
 	if err == nil {

@@ -25,6 +25,7 @@ type Lookup interface {
 // Index finds agents; see storage.Index.
 type Index interface {
 	IndexedAgentByID(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error)
+	ChannelAgents(ctx context.Context, connector, channel string) ([]storage.IndexEntry, error)
 }
 
 // Runs loads runs; see storage.Runs.
@@ -41,6 +42,7 @@ type Receipts interface {
 // Outbox finds what was sent; see storage.Outbox.
 type Outbox interface {
 	OutgoingByID(ctx context.Context, id string) (claybot.Outgoing, error)
+	SentAs(ctx context.Context, dest, receipt string) ([]claybot.Outgoing, error)
 }
 
 // An Inbox takes answers, which are messages; see inbox.Inboxes.

@@ -93,7 +93,7 @@ func (n *Notices) askElsewhere(ctx context.Context, agent claybot.Agent, o clayb
 			return nil, err
 		}
 		o.Route = claybot.AgentMessage{Context: c}.ReplyRoute(e.Descriptor)
-		out = append(out, n.parts(q, i+1, o, n.people.VoiceAt(ctx, e.Descriptor, o.Route).Elsewhere(q))...)
+		out = append(out, n.parts(q, i+1, o, n.people.VoiceAt(ctx, e.Descriptor, o.Route).Elsewhere(q, o.Route))...)
 		asked = append(asked, owner)
 	}
 	console := func(owner string) bool { return slices.Contains(people.OperatorConsoles, owner) }
@@ -203,29 +203,33 @@ func (n *Notices) readBefore(ctx context.Context, q claybot.Question, agent clay
 		if place > 0 && !slices.Contains(n.people.Identities(q.Approvers[place-1]), by) {
 			continue
 		}
-		first, err := n.outbox.OutgoingByID(ctx, questionOutgoing(q, place, 1))
-		if errors.Is(err, storage.ErrNotFound) {
-			continue
-		}
+		parts, read, err := n.asked(ctx, q, place, m.At)
 		if err != nil {
 			return false, err
 		}
-		if place == 0 && claybot.User(first.Route.Connector, first.Route.ChannelID, first.Route.UserID).OwnerID() != by {
+		if read && place == 0 && claybot.User(parts[0].Route.Connector, parts[0].Route.ChannelID, parts[0].Route.UserID).OwnerID() != by {
 			continue // it was sent to another person
-		}
-		read := true
-		for part := 1; part <= first.Parts && read; part++ {
-			o, err := n.settled(ctx, questionOutgoing(q, place, part))
-			if err != nil {
-				return false, storage.Ignore(err, storage.ErrNotFound)
-			}
-			read = o.State == claybot.SendSent && o.Tried <= m.At+grain
 		}
 		if read {
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// asked returns the parts of the message that asks a question at one of its places, and whether
+// all of them had been sent at a time.
+func (n *Notices) asked(ctx context.Context, q claybot.Question, place int, at claybot.Time) (parts []claybot.Outgoing, read bool, err error) {
+	read = true
+	for part := 1; part == 1 || part <= parts[0].Parts; part++ {
+		o, err := n.settled(ctx, questionOutgoing(q, place, part))
+		if err != nil {
+			return nil, false, storage.Ignore(err, storage.ErrNotFound)
+		}
+		parts = append(parts, o)
+		read = read && o.State == claybot.SendSent && o.Tried <= at+grain
+	}
+	return parts, read, nil
 }
 
 // settled returns an outgoing message. It waits a moment for one whose attempt is not

@@ -36,21 +36,27 @@ type TextAnswers struct {
 	log         *slog.Logger
 }
 
-// A pause is a run that waits until its person answers.
+// A pause is a run that waits until a person answers.
 type pause struct {
 	answers *TextAnswers
-	agent   claybot.Agent
+	agent   claybot.Agent   // of the chat in which the person writes
+	asker   claybot.AgentID // whose run it is
 	run     claybot.Run
 	by      string             // the person who wrote, in the form of Descriptor.OwnerID
+	text    string             // that is to answer
 	open    []claybot.Question // that the person may answer by a text: without an answer, not expired
+	// other: the run is of another agent than that of the chat; replied: the message names the
+	// question that it answers.
+	other, replied bool
 }
 
 // ErrUnheard means that a recording may answer a question once it is transcribed.
 var ErrUnheard = errors.New("a recording is to be transcribed, it may answer a question")
 
 // Take handles a message as a text answer, when the agent waits for one and the person
-// typed it. It reports whether it did; all other messages take the usual path. A spoken
-// message answers plain questions with its transcript; without one, and with such a
+// typed it, or when another agent, such as that of a flow, has asked the person in this chat.
+// It reports whether it did; all other messages take the usual path. A spoken
+// message answers plain questions of the agent with its transcript; without one, and with such a
 // question, Take returns ErrUnheard.
 //
 // The message is stored first, with its consequences, so that a redelivery after a crash
@@ -63,7 +69,11 @@ func (x *TextAnswers) Take(ctx context.Context, agent claybot.Agent, m claybot.A
 	if err == nil {
 		w.open, err = w.read(ctx, m)
 	}
-	if err != nil || len(w.open) == 0 || !unheard(m) && w.elsewhere(m.Text) {
+	var which []claybot.Question
+	if err == nil {
+		w, which, err = x.meant(ctx, w, m)
+	}
+	if err != nil || len(w.open) == 0 && len(which) == 0 || !unheard(m) && !w.other && w.elsewhere(w.text) {
 		return done, false, err
 	}
 	if unheard(m) {
@@ -73,7 +83,12 @@ func (x *TextAnswers) Take(ctx context.Context, agent claybot.Agent, m claybot.A
 	if err != nil || p.Skip != "" { // not readable
 		return done, false, err
 	}
-	if err := w.judge(ctx, &p); err != nil || p.Message.Answer == nil && p.Skip == "" {
+	if len(which) > 0 {
+		err = w.unclear(ctx, which, &p)
+	} else {
+		err = w.judge(ctx, &p)
+	}
+	if err != nil || p.Message.Answer == nil && p.Skip == "" {
 		return done, false, err
 	}
 	done, err = x.ledger.inbox.Post(ctx, p)
@@ -89,8 +104,7 @@ func (x *TextAnswers) Take(ctx context.Context, agent claybot.Agent, m claybot.A
 	return done, true, inbox.Unfinished(w.follow(ctx, stored))
 }
 
-// Asked reports whether a question of an agent may be open. Where it is false, Take takes no
-// message.
+// Asked reports whether a question of an agent may be open.
 func (x *TextAnswers) Asked(ctx context.Context, id claybot.AgentID) (bool, error) {
 	return x.ledger.asks(ctx, id)
 }
@@ -105,7 +119,7 @@ func (x *TextAnswers) pauseOf(ctx context.Context, agent claybot.Agent, m claybo
 	run, open, err := x.ledger.unanswered(ctx, agent.ID, func(q claybot.Question) bool {
 		return !q.Explicit && x.respondents.May(q, agent.Descriptor, by)
 	})
-	return pause{x, agent, run, by, open}, err
+	return pause{answers: x, agent: agent, asker: agent.ID, run: run, by: by, text: m.Text, open: open}, err
 }
 
 // read drops what the sender may not answer: the approvals that the person could not have
@@ -148,13 +162,11 @@ func (p pause) elsewhere(text string) bool {
 }
 
 // judge classifies a message: an answer; an invalid answer, which the person is notified
-// of once for each question; or a new request, for which the run is given up.
+// of once for each question; or a new request, for which the run is given up, unless it is
+// that of another agent: then the message takes the usual path.
 func (p pause) judge(ctx context.Context, out *storage.Posting) error {
 	m := &out.Message
-	answers, faults, at := p.tried(texts.Of(ctx), m.Text)
-	say := func(text string) []claybot.Outgoing {
-		return p.answers.sender.Compose(delivery.ReplyTo(p.agent, *m, claybot.OutgoingNotice), text)
-	}
+	answers, faults, at := p.tried(texts.Of(ctx))
 	if len(faults) == 0 {
 		for i := range answers {
 			answers[i].By, answers[i].Via, answers[i].Message = p.by, claybot.ViaText, m.ID
@@ -168,41 +180,57 @@ func (p pause) judge(ctx context.Context, out *storage.Posting) error {
 		left := slices.DeleteFunc(slices.Clone(p.open), func(q claybot.Question) bool {
 			return slices.ContainsFunc(answers, func(a claybot.Answer) bool { return a.Question == q.ID })
 		})
-		if len(left) > 0 {
-			out.Replies = ofRun(say(texts.Of(ctx).Next(left, p.agent.Descriptor.Connector)), p.run.ID)
+		switch {
+		case p.other: // no reply of its own run shows that it is taken
+			out.Replies = p.say(*m, texts.Of(ctx).In(texts.Taken))
+		case len(left) > 0:
+			out.Replies = p.say(*m, texts.Of(ctx).Next(left, p.agent.Descriptor.Connector))
 		}
 		return nil
 	}
 	told := "unfit/" + at.ID
-	_, err := p.answers.outbox.OutgoingByID(ctx, told)
+	known, err := p.told(ctx, told)
 	switch {
-	case err == nil:
+	case err != nil:
+		return err
+	case known && p.other && !p.replied:
+		return nil
+	case known && !p.other:
 		m.Answer = &claybot.Result{RunID: p.run.ID, Error: SkippedUnfit}
 		return nil
-	case !errors.Is(err, storage.ErrNotFound):
-		return fmt.Errorf("look up the notice about an invalid answer: %w", err)
 	}
-	notice := ofRun(say(texts.Of(ctx).Unfit(faults)), p.run.ID)
+	text := texts.Of(ctx).Unfit(faults)
+	if p.other {
+		text = texts.Of(ctx).UnfitThere(faults)
+	}
+	notice := p.say(*m, text)
 	if len(notice) == 0 {
 		return nil // no notice possible: it waits for its turn
 	}
-	notice[0].ID = told
+	if notice[0].ID = told; known {
+		notice[0].ID += "/" + string(m.ID)
+	}
 	out.Skip, out.Replies = SkippedUnfit, notice
 	return nil
 }
 
-// ofRun names the run that messages belong to.
-func ofRun(out []claybot.Outgoing, run claybot.RunID) []claybot.Outgoing {
+// say returns the messages that reply to m; they are of the run that waits, if it is one of the agent.
+func (p pause) say(m claybot.AgentMessage, text string) []claybot.Outgoing {
+	out := p.answers.sender.Compose(delivery.ReplyTo(p.agent, m, claybot.OutgoingNotice), text)
 	for i := range out {
-		out[i].Run = run
+		if p.other {
+			break
+		}
+		out[i].Run = p.run.ID
 	}
 	return out
 }
 
-// tried reads a text as answers to the open questions: lines of keys and values if it has
+// tried reads the text as answers to the open questions: lines of keys and values if it has
 // any, otherwise an answer to the first question. When a value is invalid, there are no
 // answers, and at is the first question with an invalid one.
-func (p pause) tried(voice texts.Voice, text string) (answers []claybot.Answer, faults []string, at claybot.Question) {
+func (p pause) tried(voice texts.Voice) (answers []claybot.Answer, faults []string, at claybot.Question) {
+	text := p.text
 	values, lines := keyed(p.open, text)
 	if !lines || len(p.open) == 1 {
 		q := p.open[0]
@@ -282,7 +310,7 @@ func (p pause) follow(ctx context.Context, m claybot.AgentMessage) error {
 		return nil // it does not answer this run
 	}
 	if !m.Answer.OK {
-		_, err := p.answers.ledger.inbox.Post(ctx, storage.Posting{To: p.agent.ID, By: ByMessage, Message: claybot.AgentMessage{
+		_, err := p.answers.ledger.inbox.Post(ctx, storage.Posting{To: p.asker, By: ByMessage, Message: claybot.AgentMessage{
 			ID: "instead/" + m.ID, Type: claybot.MessageCancel, Run: p.run.ID, At: claybot.Now(), From: m.From,
 		}})
 		return err
@@ -292,7 +320,7 @@ func (p pause) follow(ctx context.Context, m claybot.AgentMessage) error {
 		return fmt.Errorf("read what message %s answers: %w", m.ID, err)
 	}
 	for _, a := range answers {
-		won, err := p.answers.ledger.Post(ctx, p.agent.ID, p.run.ID, a)
+		won, err := p.answers.ledger.Post(ctx, p.asker, p.run.ID, a)
 		if err != nil {
 			return err
 		}
@@ -328,13 +356,18 @@ func (x *TextAnswers) Recover(ctx context.Context) {
 	}
 	var known []claybot.AgentID
 	for _, q := range open {
-		if slices.Contains(known, q.Agent) {
-			continue
-		}
-		known = append(known, q.Agent)
-		agent, err := x.agents.Agent(ctx, q.Agent)
-		if err == nil {
-			err = x.resume(ctx, agent)
+		e, err := x.ledger.index.IndexedAgentByID(ctx, q.Agent)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			err = nil
+		case err == nil && !e.Descriptor.Foreground():
+			err = x.recoverThere(ctx, q)
+		case err == nil && !slices.Contains(known, q.Agent):
+			known = append(known, q.Agent)
+			var agent claybot.Agent
+			if agent, err = x.agents.Agent(ctx, q.Agent); err == nil {
+				err = x.resume(ctx, agent)
+			}
 		}
 		if err != nil {
 			x.log.Error("failed to look up text answers", "agent", q.Agent, "run", q.Run, "err", err)

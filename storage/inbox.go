@@ -107,6 +107,7 @@ type Lease struct {
 type Arrival struct {
 	Parked bool // earlier messages of the agent are parked
 	Asked  bool // a question of the agent is open
+	Open   bool // a question of any agent is open
 	// Agent is what AgentFor would return; nil if AgentFor has to be called.
 	Agent *claybot.Agent
 }

@@ -108,6 +108,9 @@ type Questions interface {
 	// OpenQuestions lists at most limit unanswered questions of paused runs,
 	// oldest first; those of one agent or, if agent is empty, of all.
 	OpenQuestions(ctx context.Context, agent claybot.AgentID, limit int) ([]OpenQuestion, error)
+	// OpenQuestionsFor lists those that have one of these people among their approvers, by their
+	// owner ids.
+	OpenQuestionsFor(ctx context.Context, people []string, limit int) ([]OpenQuestion, error)
 	// Question finds one, open or answered; ErrNotFound.
 	Question(ctx context.Context, id string) (OpenQuestion, error)
 }

@@ -60,6 +60,9 @@ func (v Voice) progress(q claybot.Question) string {
 // hasButtons reports whether people can press buttons in the chats of a connector.
 func hasButtons(connector string) bool { return connector != "terminal" }
 
+// hasReplies reports whether people can reply to one message in the chats of a connector.
+func hasReplies(connector string) bool { return connector != "terminal" && connector != "web" }
+
 // howToAnswer says what an answer looks like, by the type of the question.
 var howToAnswer = map[claybot.QuestionType]string{
 	claybot.QuestionText:        "Answer with text",
@@ -204,10 +207,37 @@ func (v Voice) OthersDecide(q claybot.Question, asked bool) string {
 	return v.Say("I'm waiting for approval by %s. None of them has written to me yet, so an operator must answer, on the page or with `claybot approve`:", who) + "\n\n" + q.Text
 }
 
-// Elsewhere asks an approver who is not the agent's own person. Their messages go to
-// their own agent, so they answer by button or command.
-func (v Voice) Elsewhere(q claybot.Question) string {
-	return v.question(q, 0, []claybot.Question{q}, v.Say("Answer with `/approve %[1]s` or `/deny %[1]s`.", shortID(q)))
+// Elsewhere asks a person in a chat of theirs for another agent. An approval needs a button or a command,
+// because what they write goes to the agent of the chat; any other answer is their next message.
+func (v Voice) Elsewhere(q claybot.Question, to claybot.Route) string {
+	how := v.Say("Answer with `/approve %[1]s` or `/deny %[1]s`.", shortID(q))
+	if q.Type != claybot.QuestionConfirm {
+		how = v.HowToAnswer(q, to.Connector) + " "
+		switch {
+		case to.Group:
+			how += v.Say("Reply to this message and mention me.")
+		case hasReplies(to.Connector):
+			how += v.Say("Your next message here is the answer, or a reply to this one.")
+		default:
+			how += v.Say("Your next message here is the answer.")
+		}
+	}
+	return v.question(q, 0, []claybot.Question{q}, how)
+}
+
+// WhichQuestion asks which of several questions a message answers.
+func (v Voice) WhichQuestion(qs []claybot.Question) string {
+	var b strings.Builder
+	b.WriteString(v.Say("Several questions wait for your answer here. Reply to the one that you mean, or begin your message with its id, for example `%s: …`:", shortID(qs[0])) + "\n\n")
+	for _, q := range qs {
+		fmt.Fprintf(&b, "- `%s` %s\n", shortID(q), v.Headline(q))
+	}
+	return b.String()
+}
+
+// UnfitThere says what is wrong with an answer to a question of another agent.
+func (v Voice) UnfitThere(faults []string) string {
+	return strings.Join(faults, "\n") + "\n\n" + v.Say("Please try again. The question stays open. If your next message isn't a valid answer either, I'll take it as a message to me, unless it replies to the question.")
 }
 
 // Already repeats the answer that a question has.
@@ -305,6 +335,8 @@ func (v Voice) WaitsFor(run claybot.Run) string {
 		text = v.Say("a decision by %s about a budget: “%s”", who, title)
 	case budget:
 		text = v.Say("a decision about a budget: “%s”", title)
+	case who != "" && q.Type != claybot.QuestionConfirm:
+		text = v.Say("an answer of %s to: “%s”", who, title)
 	case who != "":
 		text = v.Say("the approval of %s: “%s”", who, title)
 	case q.Type == claybot.QuestionConfirm:

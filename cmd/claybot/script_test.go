@@ -94,6 +94,7 @@ func scripts(dir string) testscript.Params {
 			"moment":       setMoment,
 			"postgres":     withRig((*rig).postgresCommand),
 			"private":      private,
+			"reply":        withRig((*rig).replyCommand),
 			"settle":       withRig((*rig).settle),
 			"signal":       sendSignal,
 			"show":         showFile,

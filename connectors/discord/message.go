@@ -66,7 +66,8 @@ type message struct {
 		} `json:"question"`
 	} `json:"poll"`
 	Reference *struct {
-		Type int `json:"type"`
+		Type    int    `json:"type"`
+		Message string `json:"message_id"`
 	} `json:"message_reference"`
 	Referenced *message `json:"referenced_message"`
 	Snapshots  []struct {
@@ -148,6 +149,9 @@ func (r *receiver) message(m message, in place) (to claybot.Descriptor, msg clay
 	}
 	if in.group {
 		msg.Context.ReplyTo = m.ID
+	}
+	if m.Reference != nil && !forwarded {
+		msg.Context.Answers = m.Reference.Message
 	}
 	if in.thread != "" { // as links name it
 		msg.Keys = []string{r.cfg.Name + "/" + m.Guild + "/" + in.thread + "/" + m.ID}

@@ -264,6 +264,7 @@ func (c *Connector) read(u *update, to claybot.Descriptor, username string) (msg
 		Context: claybot.MessageContext{
 			MessageID: messageID,
 			ThreadID:  m.topic(),
+			Answers:   m.answers(),
 			GroupID:   m.MediaGroupID,
 			Quote:     m.quoted(),
 			Group:     m.Chat.group(),
@@ -319,6 +320,14 @@ func (m *message) topic() string {
 func (c *Connector) repliesToUs(m *message) bool {
 	return m.ReplyTo != nil && m.ReplyTo.From != nil && m.ReplyTo.From.ID == c.botID &&
 		!(m.IsTopic && m.ReplyTo.MessageID == m.ThreadID)
+}
+
+// answers returns the id of the message that m replies to; empty for none.
+func (m *message) answers() string {
+	if m.ReplyTo == nil || m.IsTopic && m.ReplyTo.MessageID == m.ThreadID {
+		return ""
+	}
+	return strconv.FormatInt(m.ReplyTo.MessageID, 10)
 }
 
 // quoted returns the text that m replies to.

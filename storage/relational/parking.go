@@ -168,7 +168,8 @@ func parkedKeys(c *Conn, id claybot.MessageID, keys *[]string) (known bool, err 
 
 func (db parking) Arrival(ctx context.Context, d claybot.Descriptor) (a storage.Arrival, err error) {
 	q := `SELECT EXISTS (SELECT 1 FROM parked WHERE key = ?1),
-		EXISTS (SELECT 1 FROM agents a JOIN questions q ON q.agent = a.id AND q.open = 1 WHERE a.key = ?1)`
+		EXISTS (SELECT 1 FROM agents a JOIN questions q ON q.agent = a.id AND q.open = 1 WHERE a.key = ?1),
+		EXISTS (SELECT 1 FROM questions WHERE open = 1)`
 	if db.dialect.Agents {
 		q += ", " + agentColumns + " FROM (SELECT 1) AS one LEFT JOIN agents ON key = ?1"
 	}
@@ -188,9 +189,9 @@ func (db parking) Arrival(ctx context.Context, d claybot.Descriptor) (a storage.
 			}
 		}
 		return c.each(q, func(r Row) error {
-			a = storage.Arrival{Parked: r.Int(0) != 0, Asked: r.Int(1) != 0}
-			if db.dialect.Agents && !r.Null(2) {
-				if found, err := decodeAgent(r[2:]); err == nil && storage.Renamed(found.Descriptor, d) == found.Descriptor {
+			a = storage.Arrival{Parked: r.Int(0) != 0, Asked: r.Int(1) != 0, Open: r.Int(2) != 0}
+			if db.dialect.Agents && !r.Null(3) {
+				if found, err := decodeAgent(r[3:]); err == nil && storage.Renamed(found.Descriptor, d) == found.Descriptor {
 					a.Agent = &found
 				}
 			}

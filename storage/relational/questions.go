@@ -79,7 +79,32 @@ func questionListing(agent claybot.AgentID, limit int) listing {
 
 // OpenQuestions implements storage.Questions. Damaged ones are left out.
 func (db runs) OpenQuestions(ctx context.Context, agent claybot.AgentID, limit int) ([]storage.OpenQuestion, error) {
-	l := questionListing(agent, limit)
+	return db.questions(ctx, questionListing(agent, limit))
+}
+
+// OpenQuestionsFor implements storage.Questions. It reads all that are open; most systems have few.
+func (db runs) OpenQuestionsFor(ctx context.Context, people []string, limit int) ([]storage.OpenQuestion, error) {
+	if len(people) == 0 {
+		return nil, nil
+	}
+	var named []string
+	var args []any
+	for _, p := range people {
+		name, err := json.Marshal(p) // as the body has it
+		if err != nil {
+			return nil, err
+		}
+		named, args = append(named, "replace(body, ?, '') <> body"), append(args, string(name))
+	}
+	list, err := db.questions(ctx, listing{"SELECT " + questionColumns + " FROM questions INDEXED BY questions_open WHERE open = 1 AND asked > 0 AND (" +
+		strings.Join(named, " OR ") + ") ORDER BY asked, id LIMIT 0+?", append(args, limit)})
+	return slices.DeleteFunc(list, func(q storage.OpenQuestion) bool {
+		return !slices.ContainsFunc(people, func(p string) bool { return slices.Contains(q.Approvers, p) })
+	}), err
+}
+
+// questions reads those of a listing.
+func (db runs) questions(ctx context.Context, l listing) ([]storage.OpenQuestion, error) {
 	var list []storage.OpenQuestion
 	err := db.read(ctx, func(c *Conn) error {
 		return c.each(l.query, func(r Row) error {

@@ -122,6 +122,27 @@ var questionTests = []storeTest{
 		b.open("unknown")
 		b.equal("limit", len(ok(b.OpenQuestions(b.ctx, "", 2))(b)), 2)
 	}},
+	{"for those who approve", func(b *bed) {
+		l, _ := b.begin("r1")
+		mine, ours, other := question("q1"), question("q2"), question("q3")
+		mine.Approvers, ours.Approvers, other.Approvers = []string{"chat/a_b"}, []string{"chat/<c>", "chat/a_b"}, []string{"chat/axb"}
+		other.Text = `"chat/a_b" may not.`
+		b.ask(l, "r1", mine, ours, other, question("q4"))
+		ids := func(people ...string) (ids []string) {
+			for _, q := range ok(b.OpenQuestionsFor(b.ctx, people, 100))(b) {
+				ids = append(ids, q.ID)
+			}
+			return ids
+		}
+		b.equal("of one", ids("chat/a_b"), []string{"q1", "q2"})
+		b.equal("of another", ids("chat/<c>"), []string{"q2"})
+		b.equal("of two", ids("chat/axb", "chat/<c>"), []string{"q2", "q3"})
+		b.equal("of none", ids("chat/b", "q4"), []string(nil))
+		b.equal("no people", ids(), []string(nil))
+		b.equal("limit", len(ok(b.OpenQuestionsFor(b.ctx, []string{"chat/a_b"}, 1))(b)), 1)
+		b.to(b.agent, answered("q1", "a", "r1"))
+		b.equal("answered", ids("chat/a_b"), []string{"q2"})
+	}},
 	{"refused", func(b *bed) {
 		l, _ := b.begin("r1")
 		_, err := b.Question(b.ctx, "q1")
