@@ -47,7 +47,9 @@ type Record struct {
 	Tokens *Usage `json:"tokens,omitempty"`
 	Model  string `json:"model,omitempty"`
 	Stop   string `json:"stop,omitempty"` // finish reason
-	Step   int    `json:"step,omitempty"`
+	// State is what the model wants back with an answer, nil for most.
+	State *ModelState `json:"state,omitempty"`
+	Step  int         `json:"step,omitempty"`
 
 	ToolCallID string `json:"toolCallId,omitempty"` // tool result
 	Name       string `json:"name,omitempty"`
@@ -96,6 +98,22 @@ type Record struct {
 
 	By    string `json:"by,omitempty"`    // reset: user, operator, api, restore
 	Level string `json:"level,omitempty"` // note: info, warn, error
+}
+
+// A ModelState is what a model wants back with its answer in later calls: reasoning, and signatures of
+// it. Nothing but the client that got it reads it. It goes to the model that made it and to no other,
+// and is not shown.
+type ModelState struct {
+	Of   string          `json:"of"` // the host and the name of the model
+	Data json.RawMessage `json:"data"`
+}
+
+// Size is how many bytes of a request it takes; s may be nil.
+func (s *ModelState) Size() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.Data)
 }
 
 // An Index lists the notes and skills of an agent.

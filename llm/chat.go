@@ -103,7 +103,7 @@ func (c *Chat) add(r *claybot.Record, results []*claybot.Record) {
 		if c.tools && len(r.ToolCalls) > 0 {
 			c.messages = appendCalls(c.messages, *r, results, c.used)
 		} else if r.Text != "" {
-			c.messages = append(c.messages, Message{Role: RoleAssistant, Content: valid(r.Text)})
+			c.messages = append(c.messages, Message{Role: RoleAssistant, Content: valid(r.Text), State: r.State})
 		}
 		c.answered = len(c.messages)
 	case claybot.RecordTool:
@@ -117,7 +117,7 @@ func (c *Chat) settle(done int) {
 	for i := range kept {
 		m := &c.messages[c.settled+i]
 		m.encoding = &kept[i]
-		c.size += messageCost + 2*len(m.Content) + 2*callBytes(m.Calls)
+		c.size += messageCost + 2*len(m.Content) + 2*callBytes(m.Calls) + 2*m.State.Size()
 	}
 	c.kept, c.done, c.settled = true, done, len(c.messages)
 }

@@ -76,6 +76,7 @@ type Message struct {
 	Role    Role
 	Content string
 	Calls   []claybot.ToolCall      // assistant
+	State   *claybot.ModelState     // assistant; nil for none
 	CallID  string                  // tool
 	Images  []Image                 // user and tool; models that see none get a line of text instead
 	Files   []claybot.FileReference // what the record came with; an Album shows its pictures, providers ignore it
@@ -107,6 +108,7 @@ type Response struct {
 	Stop  Stop
 	Model string // as the provider names it
 	Asked string // the model that was asked for, as it is configured
+	State *claybot.ModelState
 	Usage claybot.Usage
 }
 

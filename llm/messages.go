@@ -66,7 +66,11 @@ func appendCalls(chat []Message, r claybot.Record, results []*claybot.Record, us
 		for _, c := range r.ToolCalls[from:to] {
 			calls = append(calls, repairCall(c, used))
 		}
-		chat = append(chat, Message{Role: RoleAssistant, Content: text, Calls: calls})
+		m := Message{Role: RoleAssistant, Content: text, Calls: calls}
+		if from == 0 {
+			m.State = r.State
+		}
+		chat = append(chat, m)
 		for j, c := range calls {
 			m := Message{Role: RoleTool, CallID: c.ID, Content: resultText(results, from+j)}
 			if r := results[from+j]; r != nil {

@@ -85,7 +85,12 @@ func (o *Listings) Remembered(ctx context.Context, id claybot.AgentID) ([]claybo
 	if _, err := o.Index.IndexedAgentByID(ctx, id); err != nil {
 		return nil, err
 	}
-	return o.Agents.Records(ctx, id)
+	all, err := o.Agents.Records(ctx, id)
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].State = nil // for the model alone
+	}
+	return all, err
 }
 
 // RunRecords returns the records of a run, oldest first, also those before a reset or a summary.
@@ -95,7 +100,7 @@ func (o *Listings) RunRecords(ctx context.Context, run claybot.Run) (records []c
 		return nil, storage.Ignore(err, storage.ErrNotFound)
 	}
 	err = o.Agents.Past(ctx, run.Agent, func(r claybot.Record) bool {
-		if r.Run == run.ID {
+		if r.State = nil; r.Run == run.ID { // the state is for the model alone
 			records = append(records, r)
 		}
 		// An agent has one run at a time, so that all records of a run are together.

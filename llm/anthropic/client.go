@@ -68,15 +68,18 @@ type Client struct {
 	api *api
 }
 
-type api struct{ cfg Config }
+type api struct {
+	cfg Config
+	of  string // of the states of its answers
+}
 
 // New returns a client. It does not connect; a configuration that Validate
 // refuses makes every call fail.
 func New(cfg Config) *Client {
-	a := &api{cfg}
 	address, _ := endpoint(cfg.BaseURL) // without one, every call fails
+	a := &api{cfg: cfg, of: provider.Of(address, cfg.Model)}
 	return &Client{api: a, Client: provider.New(provider.Config{
-		URL: address, Model: cfg.Model, Key: cfg.Key, Headers: cfg.Headers, Images: fieldImages, Timeouts: cfg.Timeouts, HTTP: cfg.HTTP, Log: cfg.Log,
+		Of: a.of, State: fieldState, URL: address, Model: cfg.Model, Key: cfg.Key, Headers: cfg.Headers, Images: fieldImages, Timeouts: cfg.Timeouts, HTTP: cfg.HTTP, Log: cfg.Log,
 	}, a)}
 }
 

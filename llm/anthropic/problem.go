@@ -109,6 +109,16 @@ func (p *problem) refused() (always, once uint32) {
 	if unknown && p.has("cache_control") {
 		always |= fieldCache
 	}
+	if p.has("thinking", "signature") && always == 0 {
+		switch {
+		case p.has("expected `thinking`", "must start with a thinking block"):
+			once |= fieldState | fieldUnreasoned
+		case unknown:
+			always |= fieldState
+		default:
+			once |= fieldState
+		}
+	}
 	if p.has("image") && always == 0 {
 		if p.has("not support", "n't support", "unsupported content", "vision") && !p.has("media_type", "format") {
 			always |= fieldImages

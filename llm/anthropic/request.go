@@ -17,6 +17,9 @@ const (
 	fieldUser   uint32 = 1 << iota // metadata.user_id
 	fieldCache                     // cache_control
 	fieldImages                    // images among the content
+	fieldState                     // the reasoning of answers
+	// Calls without the reasoning before them: a server that refuses them is asked not to reason.
+	fieldUnreasoned
 )
 
 var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -38,6 +41,7 @@ type (
 		Tools      []wireTool    `json:"tools,omitempty"`
 		ToolChoice *wireChoice   `json:"tool_choice,omitempty"`
 		Metadata   *wireMetadata `json:"metadata,omitempty"`
+		Thinking   *wireChoice   `json:"thinking,omitempty"`
 	}
 	wireMetadata struct {
 		UserID string `json:"user_id"`
@@ -59,6 +63,10 @@ type (
 		ToolUseID string          `json:"tool_use_id,omitempty"`
 		Content   []wireBlock     `json:"content,omitempty"`
 		Cache     *wireCache      `json:"cache_control,omitempty"`
+
+		Thinking  *string `json:"thinking,omitempty"`
+		Signature string  `json:"signature,omitempty"`
+		Data      string  `json:"data,omitempty"`
 	}
 	wireSource struct {
 		Type      string `json:"type"`
@@ -80,7 +88,7 @@ func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 	req := wireRequest{
 		Model: a.cfg.Model, Stream: true,
 		MaxTokens: a.bound(r),
-		Messages:  chat(r.Messages, without&fieldImages == 0),
+		Messages:  a.chat(r.Messages, without),
 		Tools:     tools(r.Tools),
 	}
 	if strings.TrimSpace(r.System) != "" {
@@ -95,6 +103,9 @@ func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 		if req.Tools = described(r.Messages); len(req.Tools) > 0 {
 			req.ToolChoice = &wireChoice{Type: "none"}
 		}
+	}
+	if without&fieldUnreasoned != 0 {
+		req.Thinking = &wireChoice{Type: "disabled"}
 	}
 	if without&fieldCache == 0 {
 		req.mark()
@@ -131,10 +142,10 @@ func (r *wireRequest) mark() {
 
 // chat returns the messages in turns: what follows each other with one role is
 // one message, results are the user's and stand before other content.
-func chat(messages []llm.Message, pictures bool) []wireMessage {
+func (a *api) chat(messages []llm.Message, without uint32) []wireMessage {
 	out := make([]wireMessage, 0, len(messages))
 	for _, m := range messages {
-		role, content := m.Role, blocks(m, pictures)
+		role, content := m.Role, a.blocks(&m, without)
 		if role == llm.RoleTool {
 			role = llm.RoleUser
 		}
@@ -147,10 +158,10 @@ func chat(messages []llm.Message, pictures bool) []wireMessage {
 	return out
 }
 
-func blocks(m llm.Message, pictures bool) []wireBlock {
-	text := m.Content
+func (a *api) blocks(m *llm.Message, without uint32) []wireBlock {
+	pictures, text := without&fieldImages == 0, m.Content
 	if !pictures {
-		text = llm.WithoutImages(m)
+		text = llm.WithoutImages(*m)
 	}
 	var out []wireBlock
 	if pictures {
@@ -170,10 +181,14 @@ func blocks(m llm.Message, pictures bool) []wireBlock {
 	case len(out)+len(m.Calls) == 0:
 		out = append(out, wireBlock{Type: "text", Text: noText})
 	}
+	var calls []wireBlock
 	for _, call := range m.Calls {
-		out = append(out, wireBlock{Type: "tool_use", ID: callID(call.ID), Name: call.Name, Input: input(call)})
+		calls = append(calls, wireBlock{Type: "tool_use", ID: callID(call.ID), Name: call.Name, Input: input(call)})
 	}
-	return out
+	if without&fieldState == 0 && a.own(m) {
+		return restored(m.State, out, calls)
+	}
+	return append(out, calls...)
 }
 
 // input is the arguments of a call as an object.

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
@@ -25,6 +26,10 @@ type event struct {
 		ID    string          `json:"id"`
 		Name  string          `json:"name"`
 		Input json.RawMessage `json:"input"`
+
+		Thinking  string `json:"thinking"`
+		Signature string `json:"signature"`
+		Data      string `json:"data"` // of redacted_thinking
 	} `json:"content_block"`
 	Delta struct {
 		Type       string  `json:"type"`
@@ -82,15 +87,18 @@ func (c *counted) usage() claybot.Usage {
 
 // A block is a part of an answer while it is gathered.
 type block struct {
-	call int // its position among the calls, -1 for text and what is not shown
-	text bool
-	done bool
+	*piece
+	thoughts strings.Builder
+	call     int // its position among the calls, -1 for text and what is not shown
+	text     bool
+	done     bool
 }
 
 type stream struct {
 	provider.Answer
 	api    *api
 	blocks map[int]*block
+	pieces []*piece
 	count  counted
 }
 
@@ -168,8 +176,9 @@ func (s *stream) Take(data []byte) *provider.Failure {
 	case "content_block_delta":
 		return s.grow(&e)
 	case "content_block_stop":
-		if b := s.blocks[e.Index]; b != nil {
+		if b := s.blocks[e.Index]; b != nil && !b.done {
 			b.done = true
+			b.Thinking += b.thoughts.String()
 		}
 	case "message_delta":
 		if e.Delta.StopReason != nil && *e.Delta.StopReason != "" {
@@ -190,11 +199,13 @@ func (s *stream) begin(e *event) *provider.Failure {
 		return provider.Failed(llm.Permanent, "the answer has too many parts")
 	}
 	s.Grown = true
-	b := &block{call: -1}
+	b := &block{call: -1, piece: &piece{Type: e.Block.Type, Thinking: e.Block.Thinking, Signature: e.Block.Signature, Data: e.Block.Data}}
+	s.pieces = append(s.pieces, b.piece)
 	s.blocks[e.Index] = b
 	switch e.Block.Type {
 	case "text":
 		b.text = true
+		b.Bytes += len(e.Block.Text)
 		s.Say(e.Block.Text)
 	case "tool_use":
 		b.call = len(s.Calls)
@@ -217,8 +228,15 @@ func (s *stream) grow(e *event) *provider.Failure {
 	switch e.Delta.Type {
 	case "text_delta":
 		if b.text {
+			b.Bytes += len(e.Delta.Text)
 			s.Say(e.Delta.Text)
 		}
+	case "thinking_delta":
+		if b.thoughts.Len() <= provider.MaxState {
+			b.thoughts.WriteString(e.Delta.Thinking)
+		}
+	case "signature_delta":
+		b.Signature += e.Delta.Signature
 	case "input_json_delta":
 		if b.call >= 0 {
 			s.Args[b.call] = append(s.Args[b.call], e.Delta.Partial...)

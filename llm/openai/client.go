@@ -75,7 +75,8 @@ type Client struct {
 
 type api struct {
 	cfg      Config
-	ours     bool // OpenAI itself answers
+	ours     bool   // OpenAI itself answers
+	of       string // of the states of its answers
 	fallback bool
 	tools    toolsCache
 }
@@ -90,8 +91,9 @@ func New(cfg Config) *Client {
 		a.ours = strings.HasPrefix(address, DefaultBaseURL)
 		a.fallback = cfg.SystemFallback == FallbackAlways || cfg.SystemFallback != FallbackNever && !honoursSystem(u.Hostname())
 	}
+	a.of = provider.Of(address, cfg.Model)
 	return &Client{api: a, Client: provider.New(provider.Config{
-		URL: address, Model: cfg.Model, Key: cfg.Key, Headers: cfg.Headers, Images: fieldImages, Timeouts: cfg.Timeouts, HTTP: cfg.HTTP, Log: cfg.Log,
+		Of: a.of, State: fieldState, URL: address, Model: cfg.Model, Key: cfg.Key, Headers: cfg.Headers, Images: fieldImages, Timeouts: cfg.Timeouts, HTTP: cfg.HTTP, Log: cfg.Log,
 	}, a)}
 }
 

@@ -158,6 +158,10 @@ func (p *problem) refused() (always, once uint32) {
 	if p.param == "user" || unknown && p.has(`"user"`, `\"user\"`, "'user'", "`user`", ": user") {
 		always |= fieldUser
 	}
+	if p.has("reasoning_content", "reasoning_details", "thought signature", "thought_signature") {
+		set, not := p.state(unknown)
+		always, once = always|set, once|not
+	}
 	if p.has("image") {
 		if p.has(badImageSigns...) || !p.has(blindSigns...) {
 			once |= fieldImages
@@ -166,4 +170,21 @@ func (p *problem) refused() (always, once uint32) {
 		}
 	}
 	return always, once
+}
+
+// Signs of an answer that lacks what the server wants back.
+var missingSigns = []string{"missing", "must be passed back", "must be provided", "must include", "is required", "field required"}
+
+// state is refused for a problem with what belongs to answers: it lacks, the server does not know it, or
+// it is not what the server made.
+func (p *problem) state(unknown bool) (always, once uint32) {
+	switch {
+	case p.has(missingSigns...) && p.has("reasoning_content"):
+		return fieldUnreasoned, 0
+	case p.has(missingSigns...) && p.has("thought signature", "thought_signature"):
+		return fieldUnsigned, 0
+	case unknown:
+		return fieldState, 0
+	}
+	return 0, fieldState
 }

@@ -24,6 +24,11 @@ const (
 	fieldUsage  uint32 = 1 << iota // stream_options
 	fieldUser                      // user
 	fieldImages                    // images among the content
+	fieldState                     // what the server wants back with its answers
+	// Answers without reasoning_content, and calls without a signature: a server that refuses them gets
+	// something in their place.
+	fieldUnreasoned
+	fieldUnsigned
 )
 
 var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -44,11 +49,16 @@ type (
 		Content    any        `json:"content,omitempty"` // a string, or []wirePart
 		ToolCalls  []wireCall `json:"tool_calls,omitempty"`
 		ToolCallID string     `json:"tool_call_id,omitempty"`
+
+		Reasoning *string           `json:"reasoning_content,omitempty"`
+		Details   []json.RawMessage `json:"reasoning_details,omitempty"`
+		Extra     json.RawMessage   `json:"extra_content,omitempty"`
 	}
 	wireCall struct {
 		ID       string           `json:"id"`
 		Type     sdk.ToolType     `json:"type"`
 		Function sdk.FunctionCall `json:"function"`
+		Extra    json.RawMessage  `json:"extra_content,omitempty"`
 	}
 )
 
@@ -74,7 +84,7 @@ func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 		return nil, err
 	}
 	body = slices.Grow(body, roughly(r))
-	if body, err = a.appendChat(append(body[:len(body)-1], `,"messages":[`...), r, without&fieldImages == 0); err != nil {
+	if body, err = a.appendChat(append(body[:len(body)-1], `,"messages":[`...), r, without); err != nil {
 		return nil, err
 	}
 	body = append(body, ']')
@@ -92,7 +102,7 @@ func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 func roughly(r llm.Request) int {
 	n := 1<<10 + len(r.System)*9/8
 	for i := range r.Messages {
-		n += 64 + len(r.Messages[i].Content)*9/8
+		n += 64 + len(r.Messages[i].Content)*9/8 + r.Messages[i].State.Size()
 	}
 	for _, t := range r.Tools {
 		n += 64 + t.Bytes()*9/8
@@ -176,7 +186,8 @@ const resultPictures = "(pictures of the results above)"
 // appendChat adds the JSON of the system prompt and the messages of a request, with
 // commas between them. The prompt is repeated as the first message where that is set;
 // this fallback occurs once at most, also when the messages come with one from elsewhere.
-func (a *api) appendChat(body []byte, r llm.Request, pictures bool) ([]byte, error) {
+func (a *api) appendChat(body []byte, r llm.Request, without uint32) ([]byte, error) {
+	pictures := without&fieldImages == 0
 	first := len(body)
 	add := func(text []byte, err error) error {
 		if len(body) > first {
@@ -201,7 +212,7 @@ func (a *api) appendChat(body []byte, r llm.Request, pictures bool) ([]byte, err
 		if m.ID == SystemPromptFallback {
 			continue
 		}
-		if err := add(m.Encoded("openai", func() ([]byte, error) { return encoded(wireOf(m, pictures)) })); err != nil {
+		if err := add(m.Encoded(a.form(m, without), func() ([]byte, error) { return encoded(a.wireOf(m, without)) })); err != nil {
 			return nil, err
 		}
 		if pictures && m.Role == llm.RoleTool {
@@ -220,8 +231,8 @@ func (a *api) appendChat(body []byte, r llm.Request, pictures bool) ([]byte, err
 
 // wireOf is a message with its pictures, or with lines of text in their place. Pictures
 // of a result follow it.
-func wireOf(m *llm.Message, pictures bool) wireMessage {
-	text := m.Content
+func (a *api) wireOf(m *llm.Message, without uint32) wireMessage {
+	pictures, text := without&fieldImages == 0, m.Content
 	if !pictures {
 		text = llm.WithoutImages(*m)
 	}
@@ -235,6 +246,9 @@ func wireOf(m *llm.Message, pictures bool) wireMessage {
 			Type:     sdk.ToolTypeFunction,
 			Function: sdk.FunctionCall{Name: call.Name, Arguments: call.Args},
 		})
+	}
+	if m.Role == llm.RoleAssistant {
+		a.restore(&w, m, without)
 	}
 	if pictures && len(m.Images) > 0 && m.Role != llm.RoleTool {
 		w.Content = parts(text, m.Images)

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -21,6 +20,7 @@ type chunk struct {
 
 type stream struct {
 	assembler
+	keeper
 	api   *api
 	usage *sdk.Usage
 }
@@ -57,6 +57,7 @@ func (s *stream) Take(data []byte) *provider.Failure {
 	if ch.Usage != nil {
 		s.usage = ch.Usage
 	}
+	more := deltaOf(data)
 	for i := range ch.Choices {
 		choice := &ch.Choices[i]
 		if choice.Index != 0 {
@@ -65,9 +66,13 @@ func (s *stream) Take(data []byte) *provider.Failure {
 		s.Say(choice.Delta.Content)
 		s.Refusal.WriteString(choice.Delta.Refusal)
 		s.Grown = s.Grown || provider.Grows(choice.Delta.Content, choice.Delta.Refusal, choice.Delta.ReasoningContent)
-		for _, piece := range choice.Delta.ToolCalls {
-			if err := s.add(piece); err != nil {
+		for j, piece := range choice.Delta.ToolCalls {
+			at, err := s.add(piece)
+			if err != nil {
 				return provider.Failed(llm.Permanent, "%s", err.Error())
+			}
+			if j < len(more.Calls) {
+				s.keeper.call(at, more.Calls[j].Extra)
 			}
 			s.Grown = s.Grown || provider.Grows(piece.Function.Name, piece.Function.Arguments)
 		}
@@ -79,33 +84,8 @@ func (s *stream) Take(data []byte) *provider.Failure {
 			s.Stop = string(f)
 		}
 	}
-	s.Grown = s.Grown || thinks(data)
+	s.Grown = s.keeper.take(&more) || s.Grown
 	return nil
-}
-
-// thinks reports whether an event brings reasoning in the fields that brokers
-// give it, which the library does not know.
-func thinks(data []byte) bool {
-	if !bytes.Contains(data, []byte(`"reasoning`)) {
-		return false
-	}
-	var e struct {
-		Choices []struct {
-			Delta struct {
-				Reasoning string            `json:"reasoning"`
-				Details   []json.RawMessage `json:"reasoning_details"`
-			} `json:"delta"`
-		} `json:"choices"`
-	}
-	if err := json.Unmarshal(data, &e); err != nil {
-		return false // fields of another type hold no text
-	}
-	for _, c := range e.Choices {
-		if provider.Grows(c.Delta.Reasoning) || len(c.Delta.Details) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // harmless reports an error of decoding that does not touch the answer: a field
@@ -153,11 +133,11 @@ type assembler struct {
 	byIndex map[int]int // index on the wire to position in calls
 }
 
-func (a *assembler) add(piece sdk.ToolCall) error {
+func (a *assembler) add(piece sdk.ToolCall) (at int, err error) {
 	at, known := a.find(piece)
 	if !known {
 		if len(a.Calls) == maxCalls {
-			return errTooManyCalls
+			return 0, errTooManyCalls
 		}
 		at = len(a.Calls)
 		a.Calls = append(a.Calls, claybot.ToolCall{ID: piece.ID})
@@ -177,7 +157,7 @@ func (a *assembler) add(piece sdk.ToolCall) error {
 		c.Name += piece.Function.Name
 	}
 	a.Args[at] = append(a.Args[at], piece.Function.Arguments...)
-	return nil
+	return at, nil
 }
 
 func (a *assembler) find(piece sdk.ToolCall) (at int, known bool) {

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -17,6 +18,9 @@ type Stream interface {
 	Complete() bool
 	// Stopped says why the answer ended: StopLength, StopFilter, else StopEnd.
 	Stopped() llm.Stop
+	// State is what the provider wants back with the answer, whose calls have their ids by now; nil for
+	// nothing. ErrState: it is too large, and not whole.
+	State(calls []claybot.ToolCall) (json.RawMessage, error)
 	// Usage is what the provider counted so far.
 	Usage() claybot.Usage
 	// Taken is what the provider took for an answer that failed, with an estimate of it.

@@ -11,15 +11,18 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 )
 
@@ -48,6 +51,10 @@ type Config struct {
 	Headers map[string]string // added to each request; they win over the client's own
 	// Images is the optional field that stands for images, left out when a request has none.
 	Images uint32
+	// State is the optional field that stands for the states of answers, left out when a request has
+	// none of its own. Of is of whom they are, see Of.
+	State uint32
+	Of    string
 
 	Timeouts Timeouts
 	HTTP     http.RoundTripper // NewTransport() when nil
@@ -63,6 +70,21 @@ type Client struct {
 }
 
 var _ llm.Model = (*Client)(nil)
+
+// ErrState is why a state is not kept.
+var ErrState = fmt.Errorf("it has more than %d KiB", MaxState>>10)
+
+// MaxState is how many bytes a state has at most that is kept with an answer.
+const MaxState = 256 << 10
+
+// Of says of whom the states are that come from an address: the host and the model.
+func Of(address, model string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return model
+	}
+	return u.Host + "/" + model
+}
 
 // New returns a client. It does not connect.
 func New(cfg Config, api API) *Client {
@@ -88,6 +110,9 @@ func (c *Client) Chat(ctx context.Context, r llm.Request) (llm.Response, error) 
 	var once uint32 // left out of this call only
 	if !slices.ContainsFunc(r.Messages, func(m llm.Message) bool { return len(m.Images) > 0 }) {
 		once = c.cfg.Images
+	}
+	if !slices.ContainsFunc(r.Messages, func(m llm.Message) bool { return m.State != nil && m.State.Of == c.cfg.Of }) {
+		once |= c.cfg.State
 	}
 	for {
 		without := c.refused.Load() | once
@@ -238,6 +263,12 @@ func (c *Client) response(s Stream, r llm.Request) llm.Response {
 		if len(resp.Calls) > 0 {
 			resp.Stop = llm.StopTools
 		}
+	}
+	switch data, err := s.State(resp.Calls); {
+	case err != nil, len(data) > MaxState:
+		c.cfg.Log.Warn("what the model wants back with its answer is not kept", "model", c.cfg.Model, "error", cmp.Or(err, ErrState))
+	case len(data) > 0:
+		resp.State = &claybot.ModelState{Of: c.cfg.Of, Data: data}
 	}
 	if resp.Text == "" && len(resp.Calls) == 0 && a.Refusal.Len() > 0 {
 		resp.Text, resp.Stop = a.Refusal.String(), llm.StopFilter

@@ -68,7 +68,7 @@ func (a *answerer) step(ctx context.Context) (result string, err error) {
 	last := usage
 	if resp.Stop == llm.StopLength && len(resp.Calls) == 0 && strings.TrimSpace(resp.Text) != "" {
 		messages = append(messages,
-			llm.Message{Role: llm.RoleAssistant, Content: resp.Text},
+			llm.Message{Role: llm.RoleAssistant, Content: resp.Text, State: resp.State},
 			llm.Message{Role: llm.RoleUser, Content: goOn})
 		more, err := a.chat.call(ctx, a.talk.progress.steps+1, messages, resp.Text)
 		switch {
@@ -92,7 +92,7 @@ func (a *answerer) step(ctx context.Context) (result string, err error) {
 	}
 	return summed(calls), a.talk.emit(claybot.Record{
 		Type: claybot.RecordAssistant, At: claybot.Now(), Run: a.talk.run, Step: a.talk.progress.steps + 1,
-		Text: resp.Text, ToolCalls: calls, Tokens: &usage, Model: resp.Model, Stop: string(resp.Stop),
+		Text: resp.Text, ToolCalls: calls, Tokens: &usage, Model: resp.Model, Stop: string(resp.Stop), State: resp.State,
 		MS: time.Since(began).Milliseconds(),
 	})
 }

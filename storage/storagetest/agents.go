@@ -2,6 +2,7 @@ package storagetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -298,7 +299,7 @@ func everyRecord(t *testing.T, u AgentsUnderTest) {
 		{Type: claybot.RecordUser, At: 1, Run: "r", MessageID: "m", Text: "a\nb\x00\u2028<&>\"\\ \U0001F600", From: &claybot.Sender{UserID: "u", Name: "N"}, Quote: "q"},
 		{Type: claybot.RecordSystem, At: 2, Run: "r", MessageID: "m2", Text: "t", Origin: "cron"},
 		{
-			Type: claybot.RecordAssistant, At: 3, Run: "r", Text: "t", Model: "m", Stop: "stop", Step: 7, Tokens: &claybot.Usage{Input: 1 << 53},
+			Type: claybot.RecordAssistant, At: 3, Run: "r", Text: "t", Model: "m", Stop: "stop", Step: 7, State: &claybot.ModelState{Of: "host/m", Data: json.RawMessage(`{"k":1}`)}, Tokens: &claybot.Usage{Input: 1 << 53},
 			ToolCalls: []claybot.ToolCall{{ID: "1", Name: "shell", Args: `{"a": "]}`}, {ID: "2", Name: "x"}},
 		},
 		{Type: claybot.RecordTool, At: 4, Run: "r", ToolCallID: "1", Name: "shell", OK: true, MS: 12, Text: strings.Repeat("x", 100_000), Interrupted: true},

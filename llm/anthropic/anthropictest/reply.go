@@ -208,11 +208,11 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, req Request, re
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	send(hr.Context(), w, reply, reply.Fault.form(stream(req, reply, s.count(req, reply))))
+	send(hr.Context(), w, reply, reply.Fault.form(s.stream(req, reply, s.count(req, reply))))
 }
 
 // stream returns the bytes of a good stream.
-func stream(req Request, reply Reply, u Usage) []byte {
+func (s *Server) stream(req Request, reply Reply, u Usage) []byte {
 	var b bytes.Buffer
 	event := func(name, data string) {
 		_, _ = fmt.Fprintf(&b, "event: %s\ndata: {\"type\":%q%s}\n\n", name, name, data) // a buffer takes everything
@@ -229,6 +229,14 @@ func stream(req Request, reply Reply, u Usage) []byte {
 		event("content_block_start", fmt.Sprintf(`,"index":%d,"content_block":%s`, index, head))
 		for _, p := range parts {
 			event("content_block_delta", fmt.Sprintf(`,"index":%d,"delta":{"type":%q,%q:%s}`, index, kind, field, quote(p)))
+		}
+		event("content_block_stop", fmt.Sprintf(`,"index":%d`, index))
+		index++
+	}
+	for _, t := range s.think(req) {
+		event("content_block_start", fmt.Sprintf(`,"index":%d,"content_block":%s`, index, t.start))
+		for _, delta := range t.deltas {
+			event("content_block_delta", fmt.Sprintf(`,"index":%d,"delta":%s`, index, delta))
 		}
 		event("content_block_stop", fmt.Sprintf(`,"index":%d`, index))
 		index++

@@ -28,6 +28,8 @@ type Request struct {
 	Marks     int // of the cache
 	Header    http.Header
 	marks     []string // what each mark ends
+	turns     [][]wireBlock
+	calm      bool // it shall not reason
 }
 
 // The wire form, written down apart from the client so that both are checked.
@@ -49,6 +51,9 @@ type wireRequest struct {
 	Choice *struct {
 		Type string `json:"type"`
 	} `json:"tool_choice"`
+	Thinking *struct {
+		Type string `json:"type"`
+	} `json:"thinking"`
 	Metadata *struct {
 		UserID string `json:"user_id"`
 	} `json:"metadata"`
@@ -73,6 +78,10 @@ type wireBlock struct {
 	Content   json.RawMessage `json:"content"`
 	IsError   bool            `json:"is_error"`
 	Cache     *wireCache      `json:"cache_control"`
+
+	Thinking  *string `json:"thinking"`
+	Signature string  `json:"signature"`
+	Data      string  `json:"data"`
 }
 
 // maxRequest is what a body may have in bytes.
@@ -113,6 +122,9 @@ func (s *Server) decode(w http.ResponseWriter, hr *http.Request) (Request, error
 			return Request{}, bad
 		}
 	}
+	if bad := s.checkThoughts(&out); bad != nil {
+		return Request{}, bad
+	}
 	if out.Marks = len(out.marks); out.Marks > 4 {
 		return Request{}, refuse("A maximum of 4 blocks with cache_control may be provided. Found %d.", out.Marks)
 	}
@@ -136,7 +148,10 @@ func (s *Server) head(in *wireRequest, out *Request) *apiError {
 	case in.Choice != nil && len(in.Tools) == 0:
 		return refuse("tool_choice: may only be specified while providing tools")
 	}
-	out.MaxTokens = *in.MaxTokens
+	if in.Thinking != nil && in.Thinking.Type != "disabled" {
+		return refuse("thinking.type: this emulator knows disabled only")
+	}
+	out.MaxTokens, out.calm = *in.MaxTokens, in.Thinking != nil
 	if in.Metadata != nil {
 		out.Agent = in.Metadata.UserID
 	}
@@ -267,6 +282,14 @@ func (b *wireBlock) check(where string) *apiError {
 		if b.ToolUseID == "" {
 			return refuse("%s.tool_result.tool_use_id: Field required", where)
 		}
+	case "thinking":
+		if b.Thinking == nil || b.Signature == "" {
+			return refuse("%s.thinking.signature: Field required", where)
+		}
+	case "redacted_thinking":
+		if b.Data == "" {
+			return refuse("%s.redacted_thinking.data: Field required", where)
+		}
 	default:
 		return refuse("%s: Input tag %q found using 'type' does not match any of the expected tags", where, b.Type)
 	}
@@ -298,6 +321,7 @@ func (r *Request) addMessages(in *wireRequest) *apiError {
 		if bad := r.addTurn(llm.Role(m.Role), blocks); bad != nil {
 			return bad
 		}
+		r.turns = append(r.turns, blocks)
 	}
 	for _, m := range r.Messages {
 		if len(m.Calls) > 0 && len(r.Tools) == 0 {
@@ -323,6 +347,7 @@ func (r *Request) addTurn(role llm.Role, blocks []wireBlock) *apiError {
 			images = nil
 		case b.Type == "text":
 			turn.Content += *b.Text
+		case b.reasoning() && role == llm.RoleAssistant: // see checkThoughts
 		case b.Type == "tool_use" && role == llm.RoleAssistant:
 			turn.Calls = append(turn.Calls, claybot.ToolCall{ID: b.ID, Name: b.Name, Args: string(b.Input)})
 		case b.Type == "tool_result" && role == llm.RoleUser:

@@ -33,10 +33,12 @@ import (
 
 // A Config says how an emulator behaves. The zero value echoes at once.
 type Config struct {
-	Key       string              // the x-api-key that is asked for; any when empty
-	Models    []string            // the models there are; any when empty
-	MaxTokens int64               // the most that a request may ask for; 128,000 when 0
-	Reply     func(Request) Reply // answers what Script does not; Echo when nil
+	Key       string   // the x-api-key that is asked for; any when empty
+	Models    []string // the models there are; any when empty
+	MaxTokens int64    // the most that a request may ask for; 128,000 when 0
+	// Thinks: answers come with reasoning, and those with calls have to come back with it, unchanged.
+	Thinks bool
+	Reply  func(Request) Reply // answers what Script does not; Echo when nil
 }
 
 // A Server is the emulator, an http.Handler for /v1/messages.
@@ -50,6 +52,7 @@ type Server struct {
 	refused  []string
 	cache    map[string]bool // beginnings that were written
 	usage    Usage           // sums
+	thoughts map[string]bool // that were given
 }
 
 // New returns an emulator.
@@ -60,7 +63,7 @@ func New(cfg Config) *Server {
 	if cfg.MaxTokens == 0 {
 		cfg.MaxTokens = 128_000
 	}
-	s := &Server{cfg: cfg, mux: http.NewServeMux(), cache: map[string]bool{}}
+	s := &Server{cfg: cfg, mux: http.NewServeMux(), cache: map[string]bool{}, thoughts: map[string]bool{}}
 	s.mux.HandleFunc("POST /v1/messages", s.messages)
 	return s
 }

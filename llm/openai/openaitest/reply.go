@@ -109,14 +109,14 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, req Request, re
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "no-cache")
 	out := &output{w: w, ctx: hr.Context(), call: c}
-	out.stream(reply, reply.Fault.form(stream(req, reply, usage)))
+	out.stream(reply, reply.Fault.form(s.stream(req, reply, usage)))
 	if reply.Ended != nil {
 		reply.Ended()
 	}
 }
 
 // stream returns the bytes of a good stream.
-func stream(req Request, reply Reply, usage Usage) []byte {
+func (s *Server) stream(req Request, reply Reply, usage Usage) []byte {
 	var b bytes.Buffer
 	head := fmt.Sprintf(`data: {"id":"chatcmpl-%d","object":"chat.completion.chunk","created":1751000000,"model":%s,`, req.N, quote(req.Model))
 	chunk := func(delta, finish string) {
@@ -128,6 +128,9 @@ func stream(req Request, reply Reply, usage Usage) []byte {
 		b.WriteString("}]}\n\n")
 	}
 	chunk(`{"role":"assistant","content":""}`, "null")
+	for _, delta := range s.cfg.Dialect.chunks(&s.given, req) {
+		chunk(delta, "null")
+	}
 	for _, piece := range pieces(reply.Thinking, reply.Piece) {
 		chunk(`{`+quote(cmp.Or(reply.ThinkingField, "reasoning_content"))+`:`+quote(piece)+`}`, "null")
 	}
@@ -148,7 +151,7 @@ func stream(req Request, reply Reply, usage Usage) []byte {
 		case FaultNoIndex:
 			index = ""
 		}
-		chunk(`{"tool_calls":[{`+index+id+`"type":"function","function":{"name":`+quote(c.Name)+`,"arguments":""}}]}`, "null")
+		chunk(`{"tool_calls":[{`+index+id+s.cfg.Dialect.extra(&s.given, req, i, c.Name)+`"type":"function","function":{"name":`+quote(c.Name)+`,"arguments":""}}]}`, "null")
 		for _, piece := range pieces(c.Args, reply.Piece) {
 			chunk(`{"tool_calls":[{`+index+`"function":{"arguments":`+quote(piece)+`}}]}`, "null")
 		}

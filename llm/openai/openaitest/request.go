@@ -52,6 +52,10 @@ type wireMessage struct {
 	Content    *content   `json:"content"`
 	ToolCalls  []wireCall `json:"tool_calls"`
 	ToolCallID string     `json:"tool_call_id"`
+
+	Reasoning *string         `json:"reasoning_content"`
+	Details   json.RawMessage `json:"reasoning_details"`
+	Extra     json.RawMessage `json:"extra_content"`
 }
 
 type wireCall struct {
@@ -61,6 +65,7 @@ type wireCall struct {
 		Name      string  `json:"name"`
 		Arguments *string `json:"arguments"`
 	} `json:"function"`
+	Extra json.RawMessage `json:"extra_content"`
 }
 
 type wireTool struct {
@@ -144,6 +149,9 @@ func (s *Server) decode(w http.ResponseWriter, hr *http.Request) (Request, error
 	out := Request{
 		Agent: in.User, Model: in.Model, Stream: in.Stream, Size: len(body), Header: hr.Header,
 		Usage: in.StreamOptions != nil && in.StreamOptions.IncludeUsage, MaxTokens: max(in.MaxTokens, in.MaxCompletionTokens),
+	}
+	if bad := s.cfg.Dialect.check(&s.given, in.Messages); bad != nil {
+		return Request{}, bad
 	}
 	if bad := out.addMessages(in.Messages); bad != nil {
 		return Request{}, bad

@@ -35,6 +35,7 @@ type Config struct {
 	Models  []string            // the models there are; any when empty
 	Latency time.Duration       // before each answer
 	Reply   func(Request) Reply // answers what Script does not; Echo when nil
+	Dialect Dialect             // OpenAI's own when empty
 	Keep    int                 // how many requests the journal holds; 1000 when 0
 }
 
@@ -47,6 +48,7 @@ type Server struct {
 	mu      sync.Mutex
 	revoked bool // no key is taken
 	script  []Reply
+	given   given
 	journal journal
 
 	audioScript []Reply

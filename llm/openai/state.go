@@ -1,0 +1,235 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/provider"
+)
+
+// A state is what servers want back with an answer, in fields of their own: DeepSeek and Kimi
+// reasoning_content, OpenRouter reasoning_details, Gemini the extra_content of calls, which has
+// signatures.
+//
+// Sources, read in November 2026: api-docs.deepseek.com/guides/thinking_mode (reasoning_content has to be
+// passed back with tool calls, else 400), platform.kimi.ai/docs/guide/use-kimi-k2-thinking-model,
+// openrouter.ai/docs/guides/best-practices/reasoning-tokens (reasoning_details, unmodified),
+// ai.google.dev/gemini-api/docs/thought-signatures (extra_content.google.thought_signature).
+type state struct {
+	Reasoning *string           `json:"reasoning_content,omitempty"`
+	Details   []json.RawMessage `json:"reasoning_details,omitempty"`
+	Extra     json.RawMessage   `json:"extra_content,omitempty"`
+	// Calls are the extra_content of calls, by their ids.
+	Calls map[string]json.RawMessage `json:"calls,omitempty"`
+}
+
+// unsigned is the signature that Gemini accepts with calls that it has not made itself.
+var unsigned = json.RawMessage(`{"google":{"thought_signature":"skip_thought_signature_validator"}}`)
+
+// form names what the JSON of a message depends on besides the message.
+func (a *api) form(m *llm.Message, without uint32) string {
+	if m.Role != llm.RoleAssistant {
+		return "openai"
+	}
+	form := "openai"
+	if without&fieldState == 0 && a.own(m) {
+		form += " " + a.of
+	}
+	if without&fieldUnreasoned != 0 {
+		form += " reasoned"
+	}
+	if without&fieldUnsigned != 0 {
+		form += " signed"
+	}
+	return form
+}
+
+func (a *api) own(m *llm.Message) bool { return m.State != nil && m.State.Of == a.of }
+
+// restore gives a message what the server wants back with it, or, where it has to have some, what
+// stands for that.
+func (a *api) restore(w *wireMessage, m *llm.Message, without uint32) {
+	var s state
+	if without&fieldState == 0 && a.own(m) && json.Unmarshal(m.State.Data, &s) != nil {
+		s = state{} // another version may have written it
+	}
+	w.Reasoning, w.Details, w.Extra = s.Reasoning, s.Details, s.Extra
+	if w.Reasoning == nil && without&fieldUnreasoned != 0 {
+		w.Reasoning = new(string)
+	}
+	for i := range w.ToolCalls {
+		c := &w.ToolCalls[i]
+		c.Extra = s.Calls[c.ID]
+		if i == 0 && c.Extra == nil && without&fieldUnsigned != 0 {
+			c.Extra = unsigned // of calls at once, only the first is signed
+		}
+	}
+}
+
+// A delta has the fields of a piece of an answer that the library does not know.
+type delta struct {
+	Reasoning string            `json:"reasoning"`
+	Content   *string           `json:"reasoning_content"`
+	Details   []json.RawMessage `json:"reasoning_details"`
+	Extra     json.RawMessage   `json:"extra_content"`
+	Calls     []struct {
+		Extra json.RawMessage `json:"extra_content"`
+	} `json:"tool_calls"`
+}
+
+// deltaOf reads the first choice of an event; most events have nothing of it.
+func deltaOf(data []byte) (d delta) {
+	if !bytes.Contains(data, []byte(`"reasoning`)) && !bytes.Contains(data, []byte(`"extra_content"`)) {
+		return d
+	}
+	var e struct {
+		Choices []struct {
+			Index int             `json:"index"`
+			Delta json.RawMessage `json:"delta"`
+		} `json:"choices"`
+	}
+	if json.Unmarshal(data, &e) != nil {
+		return d
+	}
+	for _, c := range e.Choices {
+		if c.Index == 0 && json.Unmarshal(c.Delta, &d) != nil {
+			d = delta{} // fields of another type are none of these
+		}
+	}
+	return d
+}
+
+// A keeper gathers the state of an answer.
+type keeper struct {
+	size      int // about
+	reasoned  bool
+	reasoning strings.Builder
+	details   []*detail
+	extra     json.RawMessage
+	calls     map[int]json.RawMessage // by the position of the call
+}
+
+// A detail is an entry of reasoning_details, whose texts grow.
+type detail struct {
+	fields map[string]json.RawMessage
+	texts  map[string]*strings.Builder
+}
+
+// take adds a piece, and reports whether it is content.
+func (k *keeper) take(d *delta) bool {
+	if d.Content != nil {
+		k.reasoned = true
+		if k.grow(len(*d.Content)) {
+			k.reasoning.WriteString(*d.Content)
+		}
+	}
+	for _, raw := range d.Details {
+		if k.grow(len(raw)) {
+			k.detail(raw)
+		}
+	}
+	if set(d.Extra) {
+		k.extra = d.Extra
+	}
+	return len(d.Details) > 0 || provider.Grows(d.Reasoning)
+}
+
+// grow reports whether there is room for more.
+func (k *keeper) grow(by int) bool {
+	k.size += by
+	return k.size <= provider.MaxState
+}
+
+func set(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// detail adds a piece of reasoning_details. Pieces of one type and index that follow each other are one
+// entry.
+func (k *keeper) detail(raw json.RawMessage) {
+	var piece map[string]json.RawMessage
+	if json.Unmarshal(raw, &piece) != nil {
+		return
+	}
+	if n := len(k.details); n == 0 || !k.details[n-1].goesOn(piece) {
+		k.details = append(k.details, &detail{make(map[string]json.RawMessage), make(map[string]*strings.Builder)})
+	}
+	last := k.details[len(k.details)-1]
+	for name, v := range piece {
+		var text string
+		switch {
+		case slices.Contains([]string{"text", "summary", "data"}, name) && set(v) && json.Unmarshal(v, &text) == nil:
+			if last.texts[name] == nil {
+				last.texts[name] = new(strings.Builder)
+			}
+			last.texts[name].WriteString(text)
+		case set(v) || last.fields[name] == nil:
+			last.fields[name] = v
+		}
+	}
+}
+
+// goesOn reports whether a piece is more of the entry.
+func (d *detail) goesOn(piece map[string]json.RawMessage) bool {
+	same := func(name string) bool {
+		a, b := d.fields[name], piece[name]
+		return bytes.Equal(a, b) || !set(a) || !set(b)
+	}
+	return bytes.Equal(d.fields["type"], piece["type"]) && same("index") && same("id")
+}
+
+func (d *detail) json() (json.RawMessage, error) {
+	for name, text := range d.texts {
+		v, err := encoded(text.String())
+		if err != nil {
+			return nil, err
+		}
+		d.fields[name] = v
+	}
+	return encoded(d.fields)
+}
+
+// call notes the extra_content of a call.
+func (k *keeper) call(at int, extra json.RawMessage) {
+	if !set(extra) || !k.grow(len(extra)) {
+		return
+	}
+	if k.calls == nil {
+		k.calls = make(map[int]json.RawMessage)
+	}
+	k.calls[at] = extra
+}
+
+// State implements provider.Stream.
+func (k *keeper) State(calls []claybot.ToolCall) (json.RawMessage, error) {
+	if !k.reasoned && len(k.details) == 0 && k.extra == nil && len(k.calls) == 0 {
+		return nil, nil
+	}
+	if k.size > provider.MaxState {
+		return nil, provider.ErrState
+	}
+	s := state{Extra: k.extra}
+	if k.reasoned {
+		text := k.reasoning.String()
+		s.Reasoning = &text
+	}
+	for _, d := range k.details {
+		raw, err := d.json()
+		if err != nil {
+			return nil, err
+		}
+		s.Details = append(s.Details, raw)
+	}
+	for _, at := range slices.Sorted(maps.Keys(k.calls)) {
+		if at < len(calls) {
+			if s.Calls == nil {
+				s.Calls = make(map[string]json.RawMessage)
+			}
+			s.Calls[calls[at].ID] = k.calls[at]
+		}
+	}
+	return encoded(s)
+}
