@@ -44,6 +44,14 @@ type Ratings interface {
 	Rate(ctx context.Context, id claybot.RunID, f claybot.Feedback) (changed bool, err error)
 }
 
+// RunControl changes runs that no worker holds.
+type RunControl interface {
+	// SwitchEngine gives a paused run the engine to in place of from, and adds events. ErrNotFound;
+	// ErrState, and nothing is changed, if the run is not paused, is to be canceled, is about to go on, or has
+	// another engine than from.
+	SwitchEngine(ctx context.Context, id claybot.RunID, from, to string, ev ...claybot.Event) error
+}
+
 // MaxFeedback is how many feedbacks a run keeps, withdrawn ones included.
 const MaxFeedback = 200
 

@@ -20,6 +20,11 @@ type Flows interface {
 	// StartFlow starts a run of a flow. The same id starts nothing new, see Starter. A
 	// Refusal says why it cannot be started.
 	StartFlow(ctx context.Context, id claybot.MessageID, name string, from claybot.Sender, in FlowStart) (agentsystem.Accepted, error)
+	// WaitingRuns lists the runs of a flow that wait with a version which is not in force.
+	WaitingRuns(ctx context.Context, name string) (FlowUpgrade, error)
+	// UpgradeRuns moves those that can go on with a version to it. A Refusal says that the version is not
+	// in force.
+	UpgradeRuns(ctx context.Context, name, version, by string) (FlowUpgraded, error)
 	// RecordFlow makes a test case of a run that has ended, without what its way does not depend on.
 	RecordFlow(ctx context.Context, run claybot.RunID) (FlowCase, error)
 	// ReplayFlow starts a run that uses the results of another one again, see StartFlow.
@@ -91,6 +96,35 @@ type FlowReplay struct {
 	Again   []string `json:"again,omitempty" doc:"With live: nodes whose calls are made again, once they are approved, although they have acted."`
 	AsBegun bool     `json:"asBegun,omitempty" doc:"Use the version of the flow with which the run began. Default: the version in force."`
 	Key     string   `json:"idempotencyKey,omitempty" doc:"A retry with the same key starts nothing new. 1 to 128 letters, digits and . _ : -"`
+}
+
+// A FlowUpgrade is what waits with older versions of a flow.
+type FlowUpgrade struct {
+	Flow    string            `json:"flow"`
+	Version string            `json:"version" doc:"The version in force."`
+	Text    string            `json:"text" doc:"The file in force."`
+	Texts   map[string]string `json:"texts" doc:"The files of the older versions, as far as they are kept."`
+	Runs    []FlowWaiting     `json:"runs"`
+}
+
+// A FlowWaiting is a run that waits with an older version of its flow.
+type FlowWaiting struct {
+	Run     claybot.RunID `json:"runId"`
+	Version string        `json:"version" doc:"With which it goes on."`
+	Node    string        `json:"node" doc:"In which it waits."`
+	Since   claybot.Time  `json:"started"`
+	Why     string        `json:"why,omitempty" doc:"Why it cannot be moved."`
+}
+
+// A FlowUpgradeRequest moves waiting runs.
+type FlowUpgradeRequest struct {
+	Version string `json:"version" doc:"The version in force, as GET /flows/{flow}/upgrade shows it."`
+}
+
+// A FlowUpgraded is what became of waiting runs.
+type FlowUpgraded struct {
+	Moved []claybot.RunID `json:"moved"`
+	Kept  []FlowWaiting   `json:"kept" doc:"Runs that stay with their version."`
 }
 
 // A FlowCase is a test case of a flow.

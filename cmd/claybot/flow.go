@@ -23,6 +23,8 @@ type flowCmd struct {
 	Show  flowShowCmd  `cmd:"" eg:"flow show refund" help:"Print a workflow as a Mermaid flowchart. Needs no running daemon."`
 	Run   flowRunCmd   `cmd:"" eg:"flow run news\nflow run refund --text 'Refund 1001'\nflow run refund --dry" help:"Start a workflow, and follow its run."`
 
+	Upgrade flowUpgradeCmd `cmd:"" eg:"flow upgrade --waiting refund" help:"Move waiting runs to the version of their workflow in force, after showing what is different."`
+
 	Replay flowReplayCmd `cmd:"" eg:"flow replay RUN\nflow replay RUN --from pay --live" help:"Run a workflow again with the results of a run, and follow it: as a dry run, in which nothing acts, or live."`
 }
 

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"maps"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -71,4 +75,68 @@ func (e *env) rehearsed(run claybot.RunID) error {
 		return fmt.Errorf("the run failed: %s: %s", whole.Error.Code, connectors.OneLine(whole.Error.Text, 1000))
 	}
 	return nil
+}
+
+type flowUpgradeCmd struct {
+	Waiting string `required:"" placeholder:"FLOW" help:"Name of the workflow whose waiting runs move to the version in force."`
+	Yes     bool   `help:"Move them without asking."`
+}
+
+// Run moves waiting runs to the version in force.
+func (c flowUpgradeCmd) Run(e *env) error {
+	path := "/flows/" + url.PathEscape(c.Waiting) + "/upgrade"
+	plan, err := ask[web.FlowUpgrade](e, "GET", to(path), nil)
+	if err != nil {
+		return err
+	}
+	if len(plan.Runs) == 0 {
+		return e.text(fmt.Sprintf("No run of %s waits with an older version.\n", c.Waiting))
+	}
+	if err := e.text(upgradeText(plan)); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(plan.Runs, func(w web.FlowWaiting) bool { return w.Why == "" }) {
+		return errors.New("no run can be moved: wait until they have ended, cancel them, or bring their nodes back")
+	}
+	if !c.Yes {
+		answer, err := e.choice(bufio.NewReader(e.in), "Move them? [Y/n] ", false)
+		if err != nil || answer != "y" {
+			return errors.Join(errGivenUp, err)
+		}
+	}
+	done, err := ask[web.FlowUpgraded](e, "POST", to(path), web.FlowUpgradeRequest{Version: plan.Version})
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, w := range done.Kept {
+		fmt.Fprintf(&text, "Run %s stays with version %s: %s.\n", w.Run, w.Version, w.Why)
+	}
+	fmt.Fprintf(&text, "Moved %s to version %s.\n", count(len(done.Moved), "run"), plan.Version)
+	return e.text(text.String())
+}
+
+// upgradeText shows the difference of each version with waiting runs to the one in force, and the runs.
+func upgradeText(plan web.FlowUpgrade) string {
+	var text strings.Builder
+	versions := make(map[string][]web.FlowWaiting)
+	for _, w := range plan.Runs {
+		versions[w.Version] = append(versions[w.Version], w)
+	}
+	for _, version := range slices.Sorted(maps.Keys(versions)) {
+		fmt.Fprintf(&text, "Version %s, to %s:\n", version, plan.Version)
+		if old, known := plan.Texts[version]; known {
+			text.WriteString(shownDiff([]byte(old), []byte(plan.Text)))
+		} else {
+			text.WriteString("The text of the version is not kept any more.\n")
+		}
+		for _, w := range versions[version] {
+			if w.Why != "" {
+				fmt.Fprintf(&text, "Run %s cannot be moved: %s.\n", w.Run, w.Why)
+				continue
+			}
+			fmt.Fprintf(&text, "Run %s waits in the node %s.\n", w.Run, w.Node)
+		}
+	}
+	return text.String()
 }

@@ -40,6 +40,7 @@ type database interface {
 	storage.Runs
 	storage.RunReader
 	storage.Ratings
+	storage.RunControl
 	storage.Outbox
 	storage.OutboxReader
 	storage.OutboxControl

@@ -20,6 +20,7 @@ var (
 	_ storage.Runs          = (*Store)(nil)
 	_ storage.RunReader     = (*Store)(nil)
 	_ storage.Ratings       = (*Store)(nil)
+	_ storage.RunControl    = (*Store)(nil)
 	_ storage.Outbox        = (*Store)(nil)
 	_ storage.OutboxReader  = (*Store)(nil)
 	_ storage.OutboxControl = (*Store)(nil)

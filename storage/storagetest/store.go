@@ -32,6 +32,7 @@ type Store interface {
 	storage.Runs
 	storage.RunReader
 	storage.Ratings
+	storage.RunControl
 	storage.Outbox
 	storage.OutboxReader
 	storage.OutboxControl
@@ -85,6 +86,7 @@ func TestStore(t *testing.T, open Opener) {
 		{"kin", kinTests},
 		{"amend", amendTests},
 		{"ratings", ratingTests},
+		{"engines", engineTests},
 		{"silent", silentTests},
 		{"pause", pauseTests},
 		{"between", betweenTests},

@@ -28,6 +28,16 @@ func (f flowDesk) operations() []operation {
 		}),
 		takes(http.StatusAccepted, op("startFlow", web.Operate, "POST /flows/{flow}/runs", "Start a workflow.").tagged("flows").
 			explained("claybot reserves the run id for the run. It acts for the owner of the flow.").query(keyHeaderParam).upTo(2*payloadLimit), f.start).replying("claybot has stored the message and will process it."),
+		returns(http.StatusOK, op("listWaitingRuns", web.Read, "GET /flows/{flow}/upgrade", "List the runs of a workflow that wait with an older version.").tagged("flows"), func(r *http.Request) (web.FlowUpgrade, error) {
+			return f.WaitingRuns(r.Context(), r.PathValue("flow"))
+		}),
+		takes(http.StatusOK, op("upgradeRuns", web.Admin, "POST /flows/{flow}/upgrade", "Move waiting runs of a workflow to the version in force.").tagged("flows").
+			explained("A run moves if the node in which it waits is in that version, and of the same kind."), func(r *http.Request, in web.FlowUpgradeRequest) (web.FlowUpgraded, error) {
+			if in.Version == "" {
+				return web.FlowUpgraded{}, bad("The field version is empty.", "GET /flows/{flow}/upgrade shows the version in force, and what is different.")
+			}
+			return f.UpgradeRuns(r.Context(), r.PathValue("flow"), in.Version, web.User(r))
+		}),
 		returns(http.StatusOK, op("recordRun", web.Read, "GET /agents/runs/{run}/case", "Make a test case of a run of a workflow.").tagged("flows").unknown(noRun), func(r *http.Request) (web.FlowCase, error) {
 			return f.RecordFlow(r.Context(), runOf(r))
 		}),

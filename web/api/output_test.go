@@ -96,6 +96,7 @@ type oneFlow struct {
 	flows
 	started  []web.FlowStart
 	replayed []web.FlowReplay
+	by       []string
 	ids      []claybot.MessageID
 }
 
@@ -139,6 +140,37 @@ func TestReplayScopes(t *testing.T) {
 	r.refused("POST", "/agents/runs/chat/replay", `{}`, http.StatusConflict, "refused", "of the engine react")
 	if len(f.replayed) != 2 {
 		t.Errorf("replayed %+v", f.replayed)
+	}
+}
+
+func (f *oneFlow) WaitingRuns(_ context.Context, name string) (web.FlowUpgrade, error) {
+	if name != "news" {
+		return web.FlowUpgrade{}, storage.ErrNotFound
+	}
+	return web.FlowUpgrade{Flow: name, Version: "2", Texts: map[string]string{"1": "a"}, Runs: []web.FlowWaiting{{Run: "r1", Version: "1", Node: "ask"}}}, nil
+}
+
+func (f *oneFlow) UpgradeRuns(_ context.Context, _, version, by string) (web.FlowUpgraded, error) {
+	if version != "2" {
+		return web.FlowUpgraded{}, web.Refusal("the version 1 is not the one in force")
+	}
+	f.by = append(f.by, by)
+	return web.FlowUpgraded{Moved: []claybot.RunID{"r1"}, Kept: []web.FlowWaiting{}}, nil
+}
+
+func TestUpgradeScopes(t *testing.T) {
+	f := new(oneFlow)
+	r := start(t, func(r *rig) { r.wrap = func(b *web.Backend) { b.Flows = f } })
+	operator := []string{"Authorization", "Bearer " + r.scoped("operator", "operate")}
+	var plan web.FlowUpgrade
+	r.ask("GET", "/flows/news/upgrade", "", http.StatusOK, &plan)
+	r.ask("POST", "/flows/news/upgrade", `{"version":"`+plan.Version+`"}`, http.StatusOK, nil)
+	r.refused("GET", "/flows/nothing/upgrade", "", http.StatusNotFound, "not_found", "No such flow")
+	r.refused("POST", "/flows/news/upgrade", `{"version":"1"}`, http.StatusConflict, "refused", "not the one in force")
+	r.refused("POST", "/flows/news/upgrade", `{}`, http.StatusBadRequest, "bad_request", "version is empty")
+	r.refused("POST", "/flows/news/upgrade", `{"version":"2"}`, http.StatusForbidden, "scope", "", operator...)
+	if len(f.by) != 1 {
+		t.Errorf("upgraded by %q", f.by)
 	}
 }
 
