@@ -255,3 +255,19 @@ func TestCrashOfFlowThreads(t *testing.T) {
 		})
 	}
 }
+
+// What an agent of a workflow says is not shortened as what a model reads of a subagent.
+func TestFlowOfLongOutput(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		long := strings.Repeat("x", 50<<10)
+		r.mind.plan("plain long", llmtest.Say(long))
+		shelve(r, shelf{"plain": remembering("plain", &flows.Agent{Prompt: "{text}"})})
+		r.start()
+		r.say("plain long")
+		after(time.Minute)
+		if run := r.receipt("plain long").Run; run == nil || !strings.Contains(string(run.Result), long) {
+			t.Errorf("%+v", run)
+		}
+	})
+}

@@ -398,7 +398,7 @@ func (c *checker) agent(n *Node, a *Agent) {
 		c.add(n.Lines["thread"], key+".thread", "belongs to memory: on")
 	}
 	for _, f := range a.Output {
-		if slices.Contains([]string{"output", "messages", "token_usage"}, f.Name) {
+		if slices.Contains(agentFields, f.Name) {
 			c.add(f.Line, key+".output."+f.Name, "is a name that every node has already")
 		}
 		c.valid(f.Line, key+".output."+f.Name, f.Form, c.world.Pattern)

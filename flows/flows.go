@@ -229,6 +229,9 @@ const (
 	ThreadNode = "node"
 )
 
+// FilesStore is the value of Deep.Files for files that outlive the run.
+const FilesStore = "store"
+
 // A Field is what an agent has to put out, and what fits.
 type Field struct {
 	Name string

@@ -47,6 +47,30 @@ func templatesOf(n *Node) (all []templated) {
 	return all
 }
 
+// Reads reports whether a template of the flow may read a field of a node. uses returns the names
+// that a template reads.
+func (f *Flow) Reads(node, field string, uses func(text string) ([]Use, error)) bool {
+	reads := func(u Use) bool {
+		path := u.Path
+		if path[0] == "nodes" {
+			path = path[1:]
+		}
+		return len(path) == 0 || path[0] == node && (len(path) == 1 || path[1] == field || path[1] == "_"+field)
+	}
+	for i := range f.Nodes {
+		for _, t := range templatesOf(&f.Nodes[i]) {
+			if all, err := uses(t.text); err == nil && slices.ContainsFunc(all, reads) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// agentFields are those of what an agent puts out, besides the fields that it is asked for. Other
+// systems write the last two with a line in front.
+var agentFields = []string{"output", "messages", "token_usage", "_messages", "_token_usage"}
+
 // plainOf lists the texts of a node that are no templates, although they could look like some.
 func plainOf(n *Node) (all []templated) {
 	add := func(key string, line int, texts ...string) {
@@ -188,7 +212,7 @@ func (c *checker) use(t templated, path []string, known map[string]bool) {
 func (n *Node) Fields() []string {
 	switch n.Spec.(type) {
 	case *Agent, *Deep:
-		all := []string{"output", "messages", "token_usage"}
+		all := slices.Clone(agentFields)
 		for _, f := range n.Agent().Output {
 			all = append(all, f.Name)
 		}
@@ -198,7 +222,7 @@ func (n *Node) Fields() []string {
 	case *Ask:
 		return []string{"output", "by", "answered"}
 	case *Each:
-		return []string{"output", "messages", "token_usage"}
+		return agentFields
 	}
 	return nil // of a tool and a template, an object has its own fields
 }

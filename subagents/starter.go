@@ -29,6 +29,8 @@ const (
 	// maxAnswers is the most bytes of a result with answers, below what is cut
 	// in the middle.
 	maxAnswers = 30 << 10
+	// maxFlowAnswers is that of a node of a workflow.
+	maxFlowAnswers = 1 << 20
 )
 
 // A Starter creates subagents and posts their tasks.
@@ -73,21 +75,25 @@ func (s *Starter) SpawnAndWait(ctx context.Context, env tools.Env, tasks []tools
 	for i := range answers {
 		answers[i].AgentID = children[i].id
 	}
-	text, err := fitAnswers(answers)
+	limit := maxAnswers
+	if env.Agent.Descriptor.Type == claybot.AgentFlow { // no model reads them
+		limit = maxFlowAnswers
+	}
+	text, err := fitAnswers(answers, limit)
 	tainted := slices.ContainsFunc(answers, func(a claybot.Result) bool { return a.Tainted })
 	return tools.Result{Text: text, Untrusted: tainted}, err
 }
 
 // fitAnswers writes answers so that all of them fit into one result: long
 // outputs are shortened, each to the same length.
-func fitAnswers(answers []claybot.Result) (string, error) {
-	for room := maxAnswers; ; room /= 2 {
+func fitAnswers(answers []claybot.Result, limit int) (string, error) {
+	for room := limit; ; room /= 2 {
 		short := slices.Clone(answers)
 		for i := range short {
 			short[i].Output = texts.Shorten(short[i].Output, room/len(short))
 		}
 		text, err := json.Marshal(short)
-		if err != nil || len(text) <= maxAnswers || room < len(answers) {
+		if err != nil || len(text) <= limit || room < len(answers) {
 			return string(text), err
 		}
 	}

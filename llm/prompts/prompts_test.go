@@ -34,6 +34,7 @@ func sample() Data {
 		Agent: Agent{ID: "agent1", Type: "user", Name: "helper", Profile: "default"},
 		Nodes: map[string]any{
 			"plan": map[string]any{"output": map[string]any{"summary": "done", "steps": []string{"one", "two"}}, "messages": []any{"m"}, "token_usage": map[string]int{"total": 9}},
+			"used": map[string]any{"output": "x", "token_usage": claybot.Usage{Input: 10, Output: 2, CachedInput: 3, CostMicroUSD: 500_000, LLMCalls: 2, ToolCalls: 4}},
 			"old":  map[string]any{"output": "text", "_messages": []any{"old"}, "_token_usage": map[string]any{"total": 1}},
 			"a-b":  "dashed", "now": "never seen", "struct": struct {
 				Output string `json:"output"`
@@ -64,6 +65,7 @@ func TestRender(t *testing.T) {
 		{"{% for f in trigger.files %}{{ f.name }} {{ f.type }} {{ f.size }} {{ f.text }}{% endfor %}", "a.txt text/plain 12 abc"},
 		{"{{ nodes.plan.output.summary }} {{ plan.output.summary }} {{ plan.summary }} {{ plan.steps[1] }}", "done done done two"},
 		{"{{ plan.messages[0] }} {{ plan._messages[0] }} {{ plan.token_usage.total }} {{ plan._token_usage.total }}", "m m 9 9"},
+		{"{{ used.token_usage.total }} {{ used._token_usage.cost_usd }} {{ used.token_usage.cached_input }} {{ used.token_usage.llm_calls }} {{ used.token_usage.tool_invocations }} {{ used.token_usage.input }}", "12 0.5 3 2 4 10"},
 		{"{{ old.output }} {{ old.messages[0] }} {{ old.token_usage.total }}", "text old 1"},
 		{"{{ nodes['a-b'] }} {{ nodes.now }} {{ nodes.struct.output }}", "dashed never seen public"},
 		{"{{ now }} {{ env.CITY }}", "2026-11-01T08:05:09Z Berlin"},

@@ -2,6 +2,7 @@ package prompts
 
 import (
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -137,6 +138,9 @@ func step(n any) any {
 	if !ok {
 		return n
 	}
+	if used, ok := m["token_usage"].(map[string]any); ok {
+		m["token_usage"] = counted(used)
+	}
 	fields := make(map[string]any, len(m)+2)
 	if output, ok := m["output"].(map[string]any); ok {
 		for k, v := range output {
@@ -154,4 +158,20 @@ func step(n any) any {
 		}
 	}
 	return fields
+}
+
+// counted has the counts of claybot.Usage by the names that other systems have for them, too.
+func counted(used map[string]any) map[string]any {
+	if _, own := used["llmCalls"]; !own {
+		return used
+	}
+	all := maps.Clone(used)
+	for name, own := range map[string]string{"cached_input": "cachedInput", "llm_calls": "llmCalls", "tool_invocations": "toolCalls"} {
+		all[name] = used[own]
+	}
+	in, _ := used["input"].(int64)
+	out, _ := used["output"].(int64)
+	cost, _ := used["costMicroUSD"].(int64)
+	all["total"], all["cost_usd"] = in+out, float64(cost)/1e6
+	return all
 }

@@ -31,7 +31,8 @@ func (v *visit) agent(ctx context.Context, spec *flows.Agent, try int) (out Resu
 	if out, err = v.answered(spec, done[0], taint); err != nil {
 		return out, "", &runs.TransientError{Err: err}
 	}
-	return out, v.node.Next, nil
+	out.Messages, err = v.messages(ctx, done)
+	return out, v.node.Next, err
 }
 
 // maxItems and maxAtOnce bound the agents of a node that works on a list.
@@ -54,7 +55,7 @@ func (v *visit) each(ctx context.Context, spec *flows.Each) (out Result, next st
 	if len(items) > maxItems {
 		return out, "", v.failed(CodeTooLarge, "%d items; the limit is %d", len(items), maxItems)
 	}
-	values, usage := make([]any, 0, len(items)), claybot.Usage{}
+	values, usage, ended := make([]any, 0, len(items)), claybot.Usage{}, []claybot.Result{}
 	for first := 0; first < len(items); first += maxAtOnce {
 		part := items[first:min(first+maxAtOnce, len(items))]
 		all := make([]tools.Subagent, len(part))
@@ -69,6 +70,7 @@ func (v *visit) each(ctx context.Context, spec *flows.Each) (out Result, next st
 		if err != nil {
 			return out, "", err
 		}
+		ended = append(ended, done...)
 		for i, d := range done {
 			one, err := v.answered(&spec.Agent, d, taint)
 			if err != nil {
@@ -81,7 +83,8 @@ func (v *visit) each(ctx context.Context, spec *flows.Each) (out Result, next st
 	}
 	out = v.put(values, taint)
 	out.Usage = &usage
-	return out, v.node.Next, nil
+	out.Messages, err = v.messages(ctx, ended)
+	return out, v.node.Next, err
 }
 
 // task fills the templates of an agent.

@@ -135,6 +135,8 @@ type (
 	Result struct {
 		Output json.RawMessage `json:"output"`
 		Usage  *claybot.Usage  `json:"token_usage,omitempty"`
+		// Messages are those of the run of an agent, if the flow reads them: a list of Message.
+		Messages []Message `json:"messages,omitempty"`
 		// More are further fields, such as by of a question.
 		More map[string]any `json:"more,omitempty"`
 		// Tainted: it holds words of strangers, other than in the fields Clean.

@@ -98,7 +98,7 @@ func (p Player) Play(ctx context.Context, c Case, cut int, lost bool) (Played, e
 	engine := New(Config{
 		Flow: func(context.Context, string, string) (*flows.Flow, error) { return p.Flow, nil },
 		Fill: p.Fill, Uses: p.Uses, Settle: p.Settle(set), Spawn: d.spawn, Send: d.send,
-		Recorded: func(context.Context, claybot.RunID) ([]claybot.Record, error) { return d.c.Past, nil },
+		Recorded: d.recorded,
 		Notify:   func(context.Context, claybot.Agent, string, func(texts.Voice) string) {},
 		Rules:    func(claybot.Agent) tools.Rules { return tools.Rules{} },
 		Effect:   func(_ claybot.Agent, tool string) tools.Effect { return set.Effect(tool) },
@@ -145,6 +145,7 @@ type desk struct {
 	visits  map[string]int    // how often a node was given its value
 	said    map[string]int    // how often a question of a node was answered
 	given   map[string]any    // values by call
+	tasks   map[claybot.RunID]string
 	asked   map[string]claybot.Question
 	answers map[string]claybot.Answer
 	out     Played
@@ -294,13 +295,30 @@ func (d *desk) spawn(_ context.Context, env tools.Env, tasks []tools.Subagent) (
 		if err != nil {
 			return tools.Result{}, err
 		}
-		all[i] = claybot.Result{OK: fails == "", Error: fails, Output: textOf(v), Tainted: env.Tainted}
+		if d.tasks == nil {
+			d.tasks = make(map[claybot.RunID]string)
+		}
+		id := claybot.RunID(fmt.Sprintf("%s.%d", env.CallID, i))
+		d.tasks[id] = tasks[i].Task
+		all[i] = claybot.Result{RunID: id, OK: fails == "", Error: fails, Output: textOf(v), Tainted: env.Tainted}
 		if v == nil {
 			all[i].Output = ""
 		}
 	}
 	b, err := json.Marshal(all)
 	return tools.Result{Text: string(b)}, err
+}
+
+// recorded is Config.Recorded: of an agent, its task and what the case says that it puts out.
+func (d *desk) recorded(_ context.Context, run claybot.RunID) ([]claybot.Record, error) {
+	task, known := d.tasks[run]
+	if !known {
+		return d.c.Past, nil
+	}
+	return []claybot.Record{
+		{Type: claybot.RecordSystem, Kind: claybot.KindTask, Run: run, Text: task},
+		{Type: claybot.RecordAssistant, Run: run, Text: textOf(d.given[string(run)])},
+	}, nil
 }
 
 // send is Config.Send.

@@ -22,6 +22,29 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
+// The messages of agents, and what they took, are there for the nodes behind, also when the run is cut off.
+func TestMessagesOfAgents(t *testing.T) {
+	p := player(t, `
+owner: chat/ann
+start: a
+nodes:
+  a: {kind: agent, prompt: "Say {{ trigger.text }}", next: all}
+  all: {kind: each, over: "{{ [1, 2] }}", prompt: "{{ item }}", next: b}
+  b: {kind: template, value: ["{{ a.messages }}", "{{ all._messages | length }}", "{{ a.messages[1].text }}"], next: END}
+`)
+	said := map[string]any{"role": "user", "text": "Say hi"}
+	c := flow.Case{
+		Trigger: flow.Started{Text: "hi", User: "chat/ann"}, Nodes: map[string]any{"a": "hi yourself", "all": "x"},
+		Expect: flow.Expected{Outputs: map[string]any{"b": []any{[]any{said, map[string]any{"role": "assistant", "text": "hi yourself"}}, 4, "hi yourself"}}},
+	}
+	if wrong, _, err := p.Test(t.Context(), c); err != nil || len(wrong) > 0 {
+		t.Error(wrong, err)
+	}
+	if wrong, cuts, err := p.Crash(t.Context(), c); err != nil || len(wrong) > 0 || cuts < 5 {
+		t.Error(wrong, cuts, err)
+	}
+}
+
 // everyKind has a node of every kind, an error edge, and a cycle.
 const everyKind = `
 owner: chat/ann

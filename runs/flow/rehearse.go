@@ -167,10 +167,10 @@ func (v *visit) acts() bool {
 		return effect(spec.Tool)
 	case *flows.HTTP:
 		return toolOf(spec) != toolRead
-	case *flows.Agent:
-		return spec.Remembers() || slices.ContainsFunc(spec.Tools, effect)
-	case *flows.Each:
-		return spec.Remembers() || slices.ContainsFunc(spec.Tools, effect)
+	case *flows.Agent, *flows.Each, *flows.Deep:
+		a := v.node.Agent()
+		deep, _ := spec.(*flows.Deep)
+		return a.Remembers() || deep != nil && deep.Files == flows.FilesStore || slices.ContainsFunc(a.Tools, effect)
 	case *flows.Template, *flows.Switch, *flows.Wait, *flows.Ask:
 		return false
 	}
@@ -263,9 +263,9 @@ func (v *visit) pretend() (out Result, next string, done bool, err error) {
 		text, err = v.wouldCall(spec.Tool, spec.Args, spec.Approve)
 	case *flows.HTTP:
 		text, err = v.wouldCall(spec.Method+" "+spec.URL, spec.Body, nil)
-	case *flows.Agent:
+	case *flows.Agent, *flows.Deep:
 		var task tools.Subagent
-		task, _, err = v.task(spec, nil)
+		task, _, err = v.task(v.node.Agent(), nil)
 		text = "give an agent the task: " + task.Task
 	case *flows.Each:
 		text = "give agents the items of " + spec.Over
@@ -296,7 +296,7 @@ func (v *visit) pretend() (out Result, next string, done bool, err error) {
 // reads reports whether the node works in a dry run as well.
 func (v *visit) reads() bool {
 	switch v.node.Spec.(type) {
-	case *flows.Tool, *flows.HTTP, *flows.Agent, *flows.Each:
+	case *flows.Tool, *flows.HTTP, *flows.Agent, *flows.Deep, *flows.Each:
 		return !v.acts()
 	}
 	return false

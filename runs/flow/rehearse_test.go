@@ -60,6 +60,15 @@ func TestDryRun(t *testing.T) {
 	if wrong, _, err := p.Crash(t.Context(), c); err != nil || len(wrong) > 0 {
 		t.Errorf("cut off: %v %v", err, wrong)
 	}
+	// An agent that would remember it does not work.
+	for _, kind := range []string{"agent, memory: on", "deep, memory: on", "deep, files: store"} {
+		remembering := c
+		remembering.Expect = flow.Expected{}
+		_, played, err := player(t, strings.ReplaceAll(shopping, "word: {kind: agent,", "word: {kind: "+kind+",")).Test(t.Context(), remembering)
+		if err != nil || !slices.Contains(wouldOf(played), "word: give an agent the task: Thank tea") {
+			t.Errorf("%s: %v %q", kind, err, wouldOf(played))
+		}
+	}
 	// What it needs of a node that did not act, it does not have, and says so.
 	p = player(t, strings.ReplaceAll(shopping, "Thank {{ trigger.text }}", "Thank for {{ pay.receipt }}"))
 	c.Expect = flow.Expected{Fails: flow.CodeDry}

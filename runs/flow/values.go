@@ -83,7 +83,7 @@ func (v *visit) one(text string, more map[string]any) (any, mark, error) {
 		names.More = make(map[string]any)
 	}
 	for name, r := range v.state.Output {
-		node := map[string]any{"output": r.Output, "messages": []any{}}
+		node := map[string]any{"output": r.Output, "messages": v.shown(r.Messages)}
 		if r.Usage != nil {
 			node["token_usage"] = r.Usage
 		}
@@ -158,7 +158,10 @@ func (v *visit) markOf(path []string) mark {
 	} else if len(rest) > 0 {
 		field = rest[0]
 	}
-	if field != "" && slices.Contains(r.Clean, field) {
+	switch {
+	case field == "token_usage" || field == "_token_usage": // counts
+		return mark{}
+	case field != "" && slices.Contains(r.Clean, field):
 		return mark{private: r.Private}
 	}
 	return mark{r.Tainted, r.Private}
