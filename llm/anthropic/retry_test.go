@@ -41,7 +41,7 @@ func TestRetry(t *testing.T) {
 		{"cut", replies{{Fault: anthropictest.FaultCut, CutAt: 700, Calls: twoCalls}, good}, "", false, 2, least, 2 * time.Second},
 		{"no reason of the end", replies{fault(anthropictest.FaultNoStop), good}, "", false, 2, least, 2 * time.Second},
 		{"half a block", replies{{Fault: anthropictest.FaultHalfBlock, Text: "x"}, good}, "", false, 2, least, 2 * time.Second},
-		{"web page", replies{fault(anthropictest.FaultHTML), good}, "", false, 2, least, 2 * time.Second},
+		{"web page", replies{fault(anthropictest.FaultHTML)}, llm.Permanent, false, 1, 0, 0},
 		{"error as JSON", replies{fault(anthropictest.FaultJSONError), good}, "", false, 2, least, 2 * time.Second},
 		{"empty", replies{fault(anthropictest.FaultEmpty), good}, "", false, 2, least, 2 * time.Second},
 		{"error in the stream", replies{fault(anthropictest.FaultStreamError), good}, "", false, 2, least, 2 * time.Second},

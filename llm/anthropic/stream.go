@@ -102,6 +102,9 @@ type stream struct {
 	count  counted
 }
 
+// Whole implements provider.Stream: servers with this API send streams.
+func (*stream) Whole([]byte) (fail *provider.Failure, ok bool) { return nil, false }
+
 func (s *stream) Gathered() *provider.Answer { return &s.Answer }
 
 // Complete reports that a reason of the end was seen, and the end of each block.

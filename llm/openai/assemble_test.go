@@ -19,7 +19,7 @@ func assemble(t *testing.T, pieces string) []claybot.ToolCall {
 	}
 	a := assembler{Answer: new(provider.Answer)}
 	for _, p := range in {
-		if _, err := a.add(p); err != nil {
+		if _, err := a.assemble(p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,7 +96,7 @@ func TestTooManyCalls(t *testing.T) {
 	a := assembler{Answer: new(provider.Answer)}
 	var err error
 	for i := 0; err == nil && i < 2*maxCalls; i++ {
-		_, err = a.add(sdk.ToolCall{Index: &i})
+		_, err = a.assemble(sdk.ToolCall{Index: &i})
 	}
 	if err == nil || len(a.Calls) != maxCalls {
 		t.Errorf("%d calls, %v", len(a.Calls), err)
@@ -114,7 +114,7 @@ func FuzzAssemble(f *testing.F) {
 		a := assembler{Answer: new(provider.Answer)}
 		want := 0
 		for _, p := range pieces {
-			if _, err := a.add(p); err != nil {
+			if _, err := a.assemble(p); err != nil {
 				return
 			}
 			want += len(p.Function.Arguments)

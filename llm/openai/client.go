@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/provider"
 )
 
@@ -107,8 +106,6 @@ func (a *api) Authorize(h http.Header) {
 
 func (a *api) NoStream(kind string, body []byte) *provider.Failure {
 	switch {
-	case kind == "application/json" && bytes.Contains(body, []byte(`"choices"`)):
-		return provider.Failed(llm.Transient, "the server ignores \"stream\": it sent its answer as one JSON object")
 	case kind == "application/json" && bytes.Contains(body, []byte(`"error"`)):
 		return provider.Said(a.Problem(0, body))
 	}

@@ -66,8 +66,10 @@ func TestRetry(t *testing.T) {
 		{"nothing after the end", replies{{Fault: openaitest.FaultStall, CutAt: len(transcript(t, good)) - 15, Text: "ok"}}, "", 1, tailTime, tailTime},
 		{"cut", replies{{Fault: openaitest.FaultCut, CutAt: 700, Calls: twoCalls}, good}, "", 2, minBackoff, 2 * time.Second},
 		{"no reason of the end", replies{fault(openaitest.FaultNoFinish), good}, "", 2, minBackoff, 2 * time.Second},
-		{"web page", replies{fault(openaitest.FaultHTML), good}, "", 2, minBackoff, 2 * time.Second},
-		{"no stream", replies{fault(openaitest.FaultJSON), fault(openaitest.FaultJSON), fault(openaitest.FaultJSON)}, llm.Transient, 3, 2 * minBackoff, 10 * time.Second},
+		{"web page", replies{fault(openaitest.FaultHTML)}, llm.Permanent, 1, 0, 0},
+		{"no stream", replies{{Fault: openaitest.FaultJSON, Text: "ok"}}, "", 1, 0, 0},
+
+		{"no reason of the end, and an end mark", replies{{Fault: openaitest.FaultDoneOnly, Text: "ok"}}, "", 1, 0, 0},
 		{"error as JSON", replies{fault(openaitest.FaultJSONError), good}, "", 2, minBackoff, 2 * time.Second},
 		{"wrong type", replies{fault(openaitest.FaultPlain), good}, "", 2, minBackoff, 2 * time.Second},
 		{"empty", replies{fault(openaitest.FaultEmpty), fault(openaitest.FaultEarlyDone), good}, "", 3, 2 * minBackoff, 10 * time.Second},

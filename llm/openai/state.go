@@ -71,39 +71,6 @@ func (a *api) restore(w *wireMessage, m *llm.Message, without uint32) {
 	}
 }
 
-// A delta has the fields of a piece of an answer that the library does not know.
-type delta struct {
-	Reasoning string            `json:"reasoning"`
-	Content   *string           `json:"reasoning_content"`
-	Details   []json.RawMessage `json:"reasoning_details"`
-	Extra     json.RawMessage   `json:"extra_content"`
-	Calls     []struct {
-		Extra json.RawMessage `json:"extra_content"`
-	} `json:"tool_calls"`
-}
-
-// deltaOf reads the first choice of an event; most events have nothing of it.
-func deltaOf(data []byte) (d delta) {
-	if !bytes.Contains(data, []byte(`"reasoning`)) && !bytes.Contains(data, []byte(`"extra_content"`)) {
-		return d
-	}
-	var e struct {
-		Choices []struct {
-			Index int             `json:"index"`
-			Delta json.RawMessage `json:"delta"`
-		} `json:"choices"`
-	}
-	if json.Unmarshal(data, &e) != nil {
-		return d
-	}
-	for _, c := range e.Choices {
-		if c.Index == 0 && json.Unmarshal(c.Delta, &d) != nil {
-			d = delta{} // fields of another type are none of these
-		}
-	}
-	return d
-}
-
 // A keeper gathers the state of an answer.
 type keeper struct {
 	size      int // about
@@ -122,13 +89,17 @@ type detail struct {
 
 // take adds a piece, and reports whether it is content.
 func (k *keeper) take(d *delta) bool {
-	if d.Content != nil {
+	if d.ReasoningContent.set {
 		k.reasoned = true
-		if k.grow(len(*d.Content)) {
-			k.reasoning.WriteString(*d.Content)
+		if k.grow(len(d.ReasoningContent.text)) {
+			k.reasoning.WriteString(d.ReasoningContent.text)
 		}
 	}
-	for _, raw := range d.Details {
+	var details []json.RawMessage
+	if set(d.Details) && json.Unmarshal(d.Details, &details) != nil {
+		details = nil // it is no list
+	}
+	for _, raw := range details {
 		if k.grow(len(raw)) {
 			k.detail(raw)
 		}
@@ -136,7 +107,7 @@ func (k *keeper) take(d *delta) bool {
 	if set(d.Extra) {
 		k.extra = d.Extra
 	}
-	return len(d.Details) > 0 || provider.Grows(d.Reasoning)
+	return len(details) > 0 || provider.Grows(d.ReasoningContent.text, d.Reasoning.text)
 }
 
 // grow reports whether there is room for more.

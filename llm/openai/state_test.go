@@ -152,16 +152,19 @@ func TestStateTooLarge(t *testing.T) {
 
 // Reasoning in other fields, or of another type than it should have, does not break an answer.
 func TestStateOddShapes(t *testing.T) {
-	for _, delta := range []string{
+	for _, text := range []string{
 		`{"reasoning_content":null}`, `{"reasoning_content":{}}`, `{"reasoning_details":null}`, `{"reasoning_details":"x"}`, `{"reasoning_details":[1]}`,
 		`{"reasoning_details":[{"text":1,"type":2}]}`, `{"extra_content":null}`, `{"extra_content":[]}`, `{"reasoning":[]}`,
 	} {
 		k := new(keeper)
-		d := deltaOf([]byte(`{"choices":[{"index":0,"delta":` + delta + `}]}`))
-		k.take(&d)
+		var d struct{ delta }
+		if err := json.Unmarshal([]byte(text), &d); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		k.take(&d.delta)
 		state, err := k.State(nil)
 		if err != nil || len(state) > 0 && !json.Valid(state) {
-			t.Errorf("%s: %s, %v", delta, state, err)
+			t.Errorf("%s: %s, %v", text, state, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -12,24 +13,24 @@ import (
 	"github.com/claybot/claybot/llm/provider"
 )
 
-// A chunk is one event of a stream. Errors come as chunks of their own.
-type chunk struct {
-	sdk.ChatCompletionStreamResponse
-	Error json.RawMessage `json:"error"`
-}
-
 type stream struct {
 	assembler
 	keeper
+	splitter
 	api   *api
 	usage *sdk.Usage
 }
 
 func (s *stream) Gathered() *provider.Answer { return s.Answer }
 
-// Complete reports that a reason of the end was seen. Where the end mark is
-// missing, complete arguments are the only sign that the last call is whole.
-func (s *stream) Complete() bool { return s.Stop != "" && (s.Done || !s.half()) }
+// Complete reports that a reason of the end was seen, or the end mark behind an answer. Where one of
+// them is missing, complete arguments are the only sign that the last call is whole.
+func (s *stream) Complete() bool {
+	if s.Stop == "" {
+		return s.Done && !s.half() && (s.Text() != "" || len(s.Calls) > 0)
+	}
+	return s.Done || !s.half()
+}
 
 func (s *stream) Taken(guess claybot.Usage) claybot.Usage {
 	if u := s.Usage(); u.Input != 0 || u.Output != 0 {
@@ -41,6 +42,7 @@ func (s *stream) Taken(guess claybot.Usage) claybot.Usage {
 func (s *stream) Take(data []byte) *provider.Failure {
 	if string(data) == "[DONE]" {
 		s.Done = true
+		s.Say(s.rest())
 		return nil
 	}
 	var ch chunk
@@ -57,34 +59,61 @@ func (s *stream) Take(data []byte) *provider.Failure {
 	if ch.Usage != nil {
 		s.usage = ch.Usage
 	}
-	more := deltaOf(data)
 	for i := range ch.Choices {
-		choice := &ch.Choices[i]
-		if choice.Index != 0 {
-			continue
-		}
-		s.Say(choice.Delta.Content)
-		s.Refusal.WriteString(choice.Delta.Refusal)
-		s.Grown = s.Grown || provider.Grows(choice.Delta.Content, choice.Delta.Refusal, choice.Delta.ReasoningContent)
-		for j, piece := range choice.Delta.ToolCalls {
-			at, err := s.add(piece)
-			if err != nil {
-				return provider.Failed(llm.Permanent, "%s", err.Error())
+		if choice := &ch.Choices[i]; choice.Index == 0 {
+			if fail := s.add(&choice.Delta); fail != nil {
+				return fail
 			}
-			if j < len(more.Calls) {
-				s.keeper.call(at, more.Calls[j].Extra)
+			if fail := s.finish(choice.FinishReason); fail != nil {
+				return fail
 			}
-			s.Grown = s.Grown || provider.Grows(piece.Function.Name, piece.Function.Arguments)
-		}
-		switch f := choice.FinishReason; f {
-		case "", sdk.FinishReasonNull:
-		case "error":
-			return provider.Failed(llm.Transient, "the provider ended the answer with an error")
-		default:
-			s.Stop = string(f)
 		}
 	}
-	s.Grown = s.keeper.take(&more) || s.Grown
+	return nil
+}
+
+// Whole implements provider.Stream: the answer of a server that sends no stream.
+func (s *stream) Whole(body []byte) (fail *provider.Failure, ok bool) {
+	var whole completion
+	if !bytes.Contains(body, []byte(`"choices"`)) || json.Unmarshal(body, &whole) != nil || len(whole.Choices) == 0 {
+		return nil, false
+	}
+	s.Events, s.Model, s.usage, s.Done = 1, whole.Model, whole.Usage, true
+	choice := &whole.Choices[0]
+	if fail = s.add(&choice.Message); fail == nil {
+		fail = s.finish(choice.FinishReason)
+	}
+	s.Say(s.rest())
+	return fail, true
+}
+
+// add adds a piece of the answer.
+func (s *stream) add(d *delta) *provider.Failure {
+	said, thought := s.split(d.Content.text)
+	s.Say(said)
+	s.Refusal.WriteString(d.Refusal)
+	s.Grown = s.keeper.take(d) || s.Grown || provider.Grows(said, thought, d.Content.thought, d.Refusal)
+	for _, piece := range d.ToolCalls {
+		at, err := s.assemble(piece.ToolCall)
+		if err != nil {
+			return provider.Failed(llm.Permanent, "%s", err.Error())
+		}
+		s.keeper.call(at, piece.Extra)
+		s.Grown = s.Grown || provider.Grows(piece.Function.Name, piece.Function.Arguments)
+	}
+	return nil
+}
+
+// finish notes the reason of the end, if there is any.
+func (s *stream) finish(reason string) *provider.Failure {
+	switch reason {
+	case "", string(sdk.FinishReasonNull):
+	case "error":
+		return provider.Failed(llm.Transient, "the provider ended the answer with an error")
+	default:
+		s.Stop = reason
+		s.Say(s.rest())
+	}
 	return nil
 }
 
@@ -133,7 +162,7 @@ type assembler struct {
 	byIndex map[int]int // index on the wire to position in calls
 }
 
-func (a *assembler) add(piece sdk.ToolCall) (at int, err error) {
+func (a *assembler) assemble(piece sdk.ToolCall) (at int, err error) {
 	at, known := a.find(piece)
 	if !known {
 		if len(a.Calls) == maxCalls {

@@ -12,6 +12,8 @@ import (
 type Stream interface {
 	// Take adds one event.
 	Take(data []byte) *Failure
+	// Whole adds an answer that is one JSON object; ok is false when the body is none.
+	Whole(body []byte) (fail *Failure, ok bool)
 	// Gathered is what all providers' answers have; it stays the same value.
 	Gathered() *Answer
 	// Complete reports whether the answer is whole.

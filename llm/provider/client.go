@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -155,13 +156,37 @@ func (c *Client) attempt(ctx context.Context, r llm.Request, without uint32) (ll
 		return llm.Response{}, c.refusal(x)
 	}
 	if kind := x.Kind(); kind != "text/event-stream" {
-		return llm.Response{}, c.noStream(kind, x.Problem())
+		return c.whole(x, r, kind)
 	}
 	out, fail := c.read(x, r)
 	if fail == nil {
 		x.Drain()
 	}
 	return out, fail
+}
+
+// whole reads an answer that is no stream.
+func (c *Client) whole(x *Exchange, r llm.Request, kind string) (llm.Response, *Failure) {
+	if kind != "application/json" {
+		return llm.Response{}, c.noStream(kind, x.Problem())
+	}
+	body, err := io.ReadAll(x)
+	if err != nil {
+		return llm.Response{}, &Failure{Error: x.Cut(err, len(body) == 0)}
+	}
+	s := c.api.Begin()
+	a := s.Gathered()
+	a.delta = r.Delta
+	switch fail, ok := s.Whole(body); {
+	case !ok:
+		return llm.Response{}, c.noStream(kind, body)
+	case fail != nil:
+		fail.usage = a.spent(s, r)
+		return llm.Response{}, c.explained(fail)
+	case !s.Complete():
+		return llm.Response{}, &Failure{Error: llm.Failed(llm.Transient, "the provider's answer was empty"), usage: a.spent(s, r)}
+	}
+	return c.response(s, r), nil
 }
 
 // Do makes one request for an answer that is no stream. The exchange must be closed when
@@ -214,7 +239,7 @@ func (c *Client) noStream(kind string, body []byte) *Failure {
 		return c.explained(f)
 	}
 	if kind == "text/html" {
-		return Failed(llm.Transient, "the server sent a web page instead of an event stream; check the base URL")
+		return Failed(llm.Permanent, "the server sent a web page instead of an event stream; check the base URL")
 	}
 	return Failed(llm.Transient, "the server sent %q instead of an event stream; check the base URL", c.Redactor.Short(kind))
 }

@@ -48,6 +48,7 @@ const (
 	FaultEarlyDone   Fault = "early_done"   // the end mark and nothing else
 	FaultCut         Fault = "cut"          // the connection breaks after Reply.CutAt bytes
 	FaultNoFinish    Fault = "no_finish"    // an orderly end without a finish_reason
+	FaultDoneOnly    Fault = "done_only"    // the end mark without a finish_reason
 	FaultStall       Fault = "stall"        // after Reply.CutAt bytes nothing comes any more
 	FaultDrip        Fault = "drip"         // in the place of the end comes Reply.Drip, again and again, Reply.Gap apart
 	FaultSlow        Fault = "slow"         // a byte at a time, Reply.Gap apart
@@ -204,6 +205,8 @@ func (f Fault) form(stream []byte) []byte {
 		return before("data: {\"choices\":[{]}\n\n")
 	case FaultNoFinish:
 		return stream[:finishAt(stream)]
+	case FaultDoneOnly:
+		return append(stream[:finishAt(stream):finishAt(stream)], doneEvent...)
 	case FaultStreamError:
 		return append(stream[:finishAt(stream):finishAt(stream)], errorEvent...)
 	case FaultStreamRate:
