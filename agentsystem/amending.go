@@ -44,7 +44,7 @@ func (i *intake) prepareAmendment(ctx context.Context, agent claybot.Agent, p *s
 	case len(m.Masked) > 0:
 		p.Replies = say(texts.Of(ctx).SecretMasked(m.Masked))
 	}
-	if i.noteEdits() {
+	if i.noteEdits() && agent.Descriptor.Type != claybot.AgentFlow { // which would begin another run
 		p.Late = texts.Edited(m.Text)
 	}
 }

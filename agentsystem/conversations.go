@@ -187,6 +187,10 @@ func (c conversations) amended(ctx context.Context, to claybot.Descriptor, m cla
 		return to, m, false, unlessGone(err)
 	}
 	m.Context.ThreadID, m.Context.Group = was.Message.Context.ThreadID, was.Message.Context.Group
+	if of.Type == claybot.AgentFlow {
+		m.Route = was.Message.Route // it has no chat of its own
+		return of, m, startedIn(was.Message, to) && was.Message.From.UserID == m.From.UserID, nil
+	}
 	return of, m, of.Connector == to.Connector && of.ChannelID == to.ChannelID && was.Message.From.UserID == m.From.UserID, nil
 }
 

@@ -35,6 +35,7 @@ type intake struct {
 	profiles  *profiles.Profiles
 	questions *questions.Questions
 	subagents *subagents.Supervisor
+	flows     begunFlows
 	undo      *Undo
 	unwell    *worker.Health
 	// command answers a chat command that changes nothing.
@@ -237,16 +238,7 @@ func (i *intake) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 		}
 		p.Replies = say(claybot.OutgoingCommand, text)
 	case claybot.MessageCancel:
-		p.Replies = say(claybot.OutgoingCommand, texts.Of(ctx).In(texts.Stopped))
-		switch {
-		case m.Run != "": // by a reaction to a message of that run
-		case !i.subagents.BusyBelow(ctx, agent.ID):
-			p.IfIdle = say(claybot.OutgoingCommand, texts.Of(ctx).In(texts.NothingRuns))
-		case stopsAll(m):
-			p.IfIdle = p.Replies
-		default:
-			p.IfIdle = say(claybot.OutgoingCommand, texts.Of(ctx).In(texts.OnlyHelpers))
-		}
+		return i.prepareStop(ctx, agent, p)
 	case claybot.MessageEdit, claybot.MessageDelete:
 		i.prepareAmendment(ctx, agent, p)
 	case claybot.MessageUser:

@@ -125,16 +125,20 @@ func (r *receiver) stopRun(ctx context.Context, x connectors.Reaction, id claybo
 	if err != nil {
 		return unlessGone(err)
 	}
-	if d := e.Descriptor; !d.Foreground() || d.Connector != x.Connector || d.ChannelID != x.ChannelID || d.UserID != x.UserID && !d.Shared() {
+	d, chat := e.Descriptor, claybot.User(x.Connector, x.ChannelID, x.UserID)
+	if d.Type != claybot.AgentFlow && (!d.Foreground() || d.Connector != x.Connector || d.ChannelID != x.ChannelID || d.UserID != x.UserID && !d.Shared()) {
 		return nil
 	}
 	began, err := r.reactions.receipts.Receipt(ctx, run.Messages[len(run.Messages)-1])
 	if err != nil && unlessGone(err) != nil {
 		return err
 	}
+	if d.Type == claybot.AgentFlow && (!startedIn(began.Message, chat) || began.Message.From.UserID != x.UserID) {
+		return nil
+	}
 	at := began.Message.Context
 	m := messageOf(x, claybot.MessageCancel)
-	m.Run, m.Context.ThreadID, m.Context.ReplyTo = run.ID, at.ThreadID, at.ReplyTo
+	m.Run, m.Context.ThreadID, m.Context.ReplyTo, m.Route = run.ID, at.ThreadID, at.ReplyTo, began.Message.Route
 	_, err = r.parking.answerFor(ctx, claybot.Agent{ID: e.ID, Descriptor: e.Descriptor}, m, 0)
 	return err
 }

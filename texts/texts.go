@@ -212,6 +212,11 @@ func (v Voice) Exchange(times int, last string) string {
 	return v.Say("I stopped a loop between my agents: they handed work to each other %d times without any message from you. The last one was %s.", times, last)
 }
 
+// StoppedFlows says how many workflows a /stop has stopped.
+func (v Voice) StoppedFlows(n int) string {
+	return v.Count(int64(n), "I stopped %d workflow that was started here.|I stopped %d workflows that were started here.")
+}
+
 // TooLong refuses a message of n characters where most are allowed.
 func (v Voice) TooLong(n, most int) string {
 	return v.Say("Your message has %d characters; I can read up to %d at once. Please send it in parts.", n, most)

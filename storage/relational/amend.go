@@ -27,7 +27,7 @@ func amend(c *Conn, a *inboxRow, p storage.Posting, at int64) (storage.Posting, 
 	case of.pending && deletion:
 		p.Skip = storage.SkippedDeletion
 		done, err = dropAmended(c, a, *m, of, at)
-	case of.pending && of.message.Type == claybot.MessageUser && !begins:
+	case of.pending && (of.message.Type == claybot.MessageUser || of.message.Flow != nil) && !begins:
 		p.Skip = storage.SkippedEdit
 		if commandWord(of.message.Text) != commandWord(m.Text) {
 			of.message.Skill = ""
