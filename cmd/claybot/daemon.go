@@ -97,6 +97,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	d.stores.boots = d.boots
 	d.stores.endPrevious(ctx, c)
 	d.library = newLibrary(d.config, d.stores.db, d.flowWorld, log)
+	d.library.members = d.flowMembersOf
 	d.system = agentsystem.New(d.systemConfig(c))
 	built.Store(d.system)
 	d.limiter = agentsystem.NewLimiter(d.system, budgets.Config{Store: d.stores.db, Rules: d.budgetRules, Operators: d.system.People.Operators})
@@ -386,6 +387,9 @@ func (d *daemon) maintain(ctx context.Context) {
 			}
 			if err := d.sweepFlows(ctx, now); err != nil {
 				d.log.Warn("failed to remove old agents of workflows", "err", err)
+			}
+			if err := d.sweepVersions(ctx, now); err != nil {
+				d.log.Warn("failed to remove old versions of workflows", "err", err)
 			}
 		}
 	}

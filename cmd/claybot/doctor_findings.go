@@ -42,6 +42,7 @@ func (d *daemon) findings(st overview.Status) []overview.Finding {
 	l := &findingList{hide: strings.NewReplacer(hidden(*d.config.Load())...)}
 	d.memberFindings(l, st)
 	d.settingFindings(l, st)
+	d.flowFindings(l)
 	for _, x := range st.Connectors {
 		connectorFindings(l, x)
 	}
@@ -94,6 +95,16 @@ func (d *daemon) settingFindings(l *findingList, st overview.Status) {
 		text += fmt.Sprintf(" (and %d more; claybot config check lists all)", more)
 	}
 	l.wrong("configuration", part, overview.LevelProblem, off[0].Code, text, off[0].Next)
+}
+
+// flowFindings are about the files of workflows.
+func (d *daemon) flowFindings(l *findingList) {
+	for _, x := range d.library.faulty() {
+		l.wrong("workflows", texts.Part{}, overview.LevelProblem, "workflow-refused", x.Text, x.Next)
+	}
+	for _, x := range d.library.differing() {
+		l.wrong("workflows", texts.Part{}, overview.LevelWarning, "workflows-differ", x.Text, "")
+	}
 }
 
 // connectorFindings are about a connector. Operators have another notice of one that has stopped.

@@ -32,6 +32,14 @@ func (e *engines) flowEngine(lib *library, settle flow.Settle) *flow.Engine {
 		Settle: settle,
 		Rules:  e.rules,
 		Effect: func(a claybot.Agent, tool string) tools.Effect { return e.box.of(a).Effect(tool) },
+		Schema: func(a claybot.Agent, tool string) string {
+			for _, t := range e.box.of(a).Tools() {
+				if t.Name == tool {
+					return schemaOf(t.Parameters)
+				}
+			}
+			return ""
+		},
 		Spawn: func(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
 			return e.system.Subagents.SpawnAndWait(ctx, env, tasks)
 		},
@@ -166,6 +174,40 @@ func paramsOf(schema json.RawMessage) flows.Params {
 	}
 	slices.Sort(p.All)
 	return p
+}
+
+// schemaOf names the schema of the arguments of a tool, without the words that describe them.
+func schemaOf(schema json.RawMessage) string {
+	var v any
+	if err := json.Unmarshal(schema, &v); err != nil {
+		return flows.HashOf(string(schema))
+	}
+	b, err := json.Marshal(undescribed(v, false))
+	if err != nil {
+		b = schema
+	}
+	return flows.HashOf(string(b))
+}
+
+// undescribed is a part of a schema without descriptions; of names: the properties of an object, by name.
+func undescribed(v any, names bool) any {
+	switch v := v.(type) {
+	case map[string]any:
+		all := make(map[string]any, len(v))
+		for key, part := range v {
+			if names || !slices.Contains([]string{"description", "title", "examples", "$comment"}, key) {
+				all[key] = undescribed(part, key == "properties" && !names)
+			}
+		}
+		return all
+	case []any:
+		all := make([]any, len(v))
+		for i, part := range v {
+			all[i] = undescribed(part, false)
+		}
+		return all
+	}
+	return v
 }
 
 // payloadOf returns the event of a message as templates see it.

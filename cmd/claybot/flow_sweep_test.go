@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -59,4 +60,64 @@ func TestSweepFlows(t *testing.T) {
 	if len(ids) != 2 || ids[0] != busy || ids[1] != chat {
 		t.Errorf("left: %v, want %s and %s", ids, busy, chat)
 	}
+}
+
+// A version goes when it was not in force for as long as runs are kept, unless a run that has not ended
+// began with it; one that comes into force again is kept.
+func TestSweepVersions(t *testing.T) {
+	d := idleDaemon(t, func(*configs.Config) {})
+	ctx, db := t.Context(), d.stores.db
+	for _, key := range []string{"a/old", "a/waits", "a/back", "a/now", "b/there"} {
+		if err := db.SetCheckpoint(ctx, flowVersions+key, "text"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(db.SetCheckpoint(ctx, flowsInForce, `{"a":"now"}`), db.SetCheckpoint(ctx, flowMembers+"right", `{"b":"there"}`)); err != nil {
+		t.Fatal(err)
+	}
+	a, err := d.stores.agents.AgentFor(ctx, claybot.Descriptor{Type: claybot.AgentFlow, UID: "aaaaaaaaaaaaaaaaaaaaaaaa", Name: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Post(ctx, storage.Posting{To: a.ID, Message: claybot.AgentMessage{ID: "m", Type: claybot.MessageSystem, Kind: claybot.KindTrigger, At: claybot.Now()}}); err != nil {
+		t.Fatal(err)
+	}
+	held, _, err := db.Acquire(ctx, d.stores.members.Node(), time.Minute, 1, 10)
+	if err != nil || len(held) != 1 {
+		t.Fatal(err, held)
+	}
+	if _, err := db.Begin(ctx, held[0].Lease, "r1", []claybot.MessageID{"m"}, "flow:a@waits"); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now()
+	left := func(after time.Duration, want ...string) {
+		t.Helper()
+		if err := d.sweepVersions(ctx, at.Add(after)); err != nil {
+			t.Fatal(err)
+		}
+		all, err := db.ListCheckpoints(ctx, flowVersions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range all {
+			got = append(got, c.Key[len(flowVersions):])
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("after %v: %v, want %v", after, got, want)
+		}
+	}
+	keep := d.config.Load().Retention.Runs
+	left(0, "a/back", "a/now", "a/old", "a/waits", "b/there")
+	left(keep-time.Hour, "a/back", "a/now", "a/old", "a/waits", "b/there")
+	if err := db.SetCheckpoint(ctx, flowsInForce, `{"a":"back"}`); err != nil {
+		t.Fatal(err)
+	}
+	left(keep+time.Hour, "a/back", "a/now", "a/waits", "b/there")
+	left(2*keep+2*time.Hour, "a/back", "a/waits", "b/there")
+	d.config.Load().Retention.Runs = 0
+	if err := db.SetCheckpoint(ctx, flowsInForce, `{}`); err != nil {
+		t.Fatal(err)
+	}
+	left(100*keep, "a/back", "a/waits", "b/there")
 }

@@ -45,13 +45,17 @@ type library struct {
 	world  func() flows.World
 	tasks  *cron.Cron // with those that start flows; nil: cron is off
 	log    *slog.Logger
+	// members returns the names of this cluster member and of the others; nil: there are none.
+	members  func() (self string, others []string)
+	compared time.Time // when the flows were last compared with theirs; of watch
 
 	mu     sync.Mutex
-	flows  map[string]*flows.Flow // in force, by name
-	kept   map[string]*flows.Flow // versions that were read, by name and hash
-	faults []fileFault            // of the newest look; the flows in force are older then
-	seen   string                 // what the files were at the newest look
-	timed  bool                   // the tasks are those of the flows
+	flows  map[string]*flows.Flow       // in force, by name
+	kept   map[string]*flows.Flow       // versions that were read, by name and hash
+	faults []fileFault                  // of the newest look; the flows in force are older then
+	seen   string                       // what the files were at the newest look
+	timed  bool                         // the tasks are those of the flows
+	others map[string]map[string]string // the versions that other members have, by member and name
 }
 
 // A fileFault is a fault of one file.
@@ -297,6 +301,9 @@ func (l *library) watch(ctx context.Context) {
 		if err := l.look(ctx, again); err != nil && ctx.Err() == nil {
 			l.log.Warn("failed to read the flows, retrying", "err", err)
 		}
+		if err := l.compare(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			l.log.Warn("failed to compare the flows with those of other members, retrying", "err", err)
+		}
 		if err := l.schedule(ctx); err != nil && ctx.Err() == nil {
 			l.log.Warn("failed to schedule the flows, retrying", "err", err)
 		}
@@ -444,8 +451,11 @@ func (l *library) bound(f *flows.Flow, to claybot.Descriptor, m claybot.AgentMes
 	return to, m
 }
 
-// status lists what is wrong with the files.
-func (l *library) status() (all []overview.SettingStatus) {
+// status lists what is wrong with the files, and which members have others.
+func (l *library) status() []overview.SettingStatus { return append(l.faulty(), l.differing()...) }
+
+// faulty lists what is wrong with the files.
+func (l *library) faulty() (all []overview.SettingStatus) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, f := range l.faults {

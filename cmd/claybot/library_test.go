@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
@@ -27,6 +30,15 @@ func (c checkpoints) Checkpoint(_ context.Context, key string) (string, error) {
 func (c checkpoints) SetCheckpoint(_ context.Context, key, value string) error {
 	c.all[key] = value
 	return nil
+}
+
+func (c checkpoints) ListCheckpoints(_ context.Context, prefix string) (all []storage.Checkpoint, err error) {
+	for _, key := range slices.Sorted(maps.Keys(c.all)) {
+		if strings.HasPrefix(key, prefix) {
+			all = append(all, storage.Checkpoint{Key: key, Value: c.all[key]})
+		}
+	}
+	return all, nil
 }
 
 func flowLibrary(t *testing.T, world flows.World) (l *library, dir string) {
@@ -117,6 +129,91 @@ func TestFlowFaultsPass(t *testing.T) {
 	for range 2 {
 		if err := l.look(t.Context(), false); err != nil || len(l.faults) > 0 || l.named("a") == nil {
 			t.Fatal(err, l.faults)
+		}
+	}
+}
+
+// Members that have other flows are named, and how they differ, as long as both are there.
+func TestMembersDiffer(t *testing.T) {
+	left, dir := flowLibrary(t, flows.World{Uses: namesIn})
+	right, other := flowLibrary(t, flows.World{Uses: namesIn})
+	right.store = left.store
+	there := map[string]bool{"left": true, "right": true}
+	members := func(self, other string) func() (string, []string) {
+		return func() (string, []string) {
+			if there[other] {
+				return self, []string{other}
+			}
+			return self, nil
+		}
+	}
+	left.members, right.members = members("left", "right"), members("right", "left")
+	put := func(dir, name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now()
+	says := func(want ...string) {
+		t.Helper()
+		for range 2 { // each learns what the other has told before
+			now = now.Add(compareEvery)
+			for _, l := range []*library{left, right} {
+				if err := l.look(t.Context(), true); err != nil {
+					t.Fatal(err)
+				}
+				if err := l.compare(t.Context(), now); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		var got []string
+		for _, l := range []*library{left, right} {
+			for _, x := range l.status() {
+				got = append(got, x.Text)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("says %q, want %q", got, want)
+		}
+	}
+	put(dir, "a", ticket)
+	put(other, "a", ticket)
+	says()
+	put(dir, "a", ticket+"# changed\n")
+	put(other, "b", strings.ReplaceAll(ticket, "on: chat", "on: shop"))
+	says(
+		"the cluster member right has other workflows: a (another version), b (only there)",
+		"the cluster member left has other workflows: a (another version), b (only here)",
+	)
+	there["left"], there["right"] = false, false
+	says()
+	there["left"], there["right"] = true, true
+	put(dir, "b", strings.ReplaceAll(ticket, "on: chat", "on: shop"))
+	put(other, "a", ticket+"# changed\n")
+	says()
+}
+
+// Words that describe arguments are no change of them.
+func TestSchemaOf(t *testing.T) {
+	const schema = `{"type":"object","description":"a","properties":{"description":{"type":"string","description":"b"},"n":{"type":"integer"}},"required":["n"]}`
+	same := strings.NewReplacer(`"a"`, `"other"`, `"b"`, `"words"`).Replace(schema)
+	for _, tt := range []struct {
+		name, schema string
+		same         bool
+	}{
+		{"words", same, true},
+		{"a type", strings.ReplaceAll(schema, "integer", "string"), false},
+		{"an argument that is called description", strings.ReplaceAll(schema, `"description":{"type":"string","description":"b"},`, ""), false},
+		{"required", strings.ReplaceAll(schema, `["n"]`, `["n","description"]`), false},
+		{"no JSON", "{", false},
+	} {
+		if got := schemaOf([]byte(tt.schema)) == schemaOf([]byte(schema)); got != tt.same {
+			t.Errorf("%s: the same %v", tt.name, got)
 		}
 	}
 }

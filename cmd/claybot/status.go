@@ -56,7 +56,7 @@ func (c statusCmd) Run(e *env) error {
 func adviceRows(rows [][]string, all []overview.Finding) [][]string {
 	for _, f := range all {
 		if !slices.ContainsFunc(rows, func(row []string) bool {
-			return row[0] == f.What || row[0] == "setting" && f.What == "configuration" || strings.HasSuffix(row[1], f.Text)
+			return row[0] == f.What || row[0] == "setting" && (f.What == "configuration" || f.What == "workflows") || strings.HasSuffix(row[1], f.Text)
 		}) {
 			rows = append(rows, []string{f.What, connectors.OneLine(f.Text, 600)})
 		}

@@ -87,6 +87,9 @@ func (v *visit) call(ctx context.Context, spec *flows.Tool, try int) (out Result
 		}
 	}
 	if result == nil {
+		if err := v.unchanged(spec.Tool, id); err != nil {
+			return out, "", err
+		}
 		if result, err = v.settle(ctx, spec, *asked); err != nil {
 			return out, "", err
 		}
@@ -98,6 +101,38 @@ func (v *visit) call(ctx context.Context, spec *flows.Tool, try int) (out Result
 		}
 	}
 	return out, next, err
+}
+
+// noteSchemas keeps what the arguments of the tools of the flow are when the run begins to wait.
+func (v *visit) noteSchemas() {
+	if s := v.state.Scratch.Schemas; s != nil && s.Version == v.flow.Hash {
+		return
+	}
+	s := &Schemas{Version: v.flow.Hash, Tools: make(map[string]string)}
+	for _, n := range v.flow.Nodes {
+		if spec, ok := n.Spec.(*flows.Tool); ok {
+			if schema := v.cfg.Schema(v.state.Turn.Agent, spec.Tool); schema != "" {
+				s.Tools[spec.Tool] = schema
+			}
+		}
+	}
+	if len(s.Tools) > 0 {
+		v.state.Scratch.Schemas = s
+	}
+}
+
+// unchanged returns an error for a call of a tool whose arguments are others than when the run began to
+// wait: what the flow gives it was checked against those. A call that was begun is not one.
+func (v *visit) unchanged(tool, id string) error {
+	s := v.state.Scratch.Schemas
+	if s == nil || s.Version != v.flow.Hash || v.state.Turn.InDoubt(id) {
+		return nil
+	}
+	known, now := s.Tools[tool], v.cfg.Schema(v.state.Turn.Agent, tool)
+	if known == "" || now == "" || known == now {
+		return nil
+	}
+	return v.failed(CodeChanged, "the arguments of the tool %s have changed since the run began to wait; it was not called", tool)
 }
 
 // codeOf is the code of an error; empty for none.

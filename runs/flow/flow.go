@@ -52,6 +52,7 @@ const (
 	CodeOutput   = "bad_output"      // an agent did not put out what was asked for
 	CodeExpired  = "expired"         // no answer in time
 	CodeTooLarge = "too_large"       //
+	CodeChanged  = "tool_changed"    // the arguments of a tool are others than when the run began to wait
 	CodeVisits   = "too_many_visits" //
 )
 
@@ -69,6 +70,8 @@ type Config struct {
 	Rules func(claybot.Agent) tools.Rules
 	// Effect is that of a tool of the agent.
 	Effect func(a claybot.Agent, tool string) tools.Effect
+	// Schema names what the arguments of a tool of the agent are; empty: it has no such tool now.
+	Schema func(a claybot.Agent, tool string) string
 	// Spawn starts agents and waits for them, see tools.Agents.
 	Spawn func(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error)
 	// Send sends a text to a chat, once for each key in a run.
@@ -122,6 +125,13 @@ type (
 		Visits map[string]int          `json:"visits,omitempty"`
 		Waits  map[string]claybot.Time `json:"waits,omitempty"`
 		Error  *Failure                `json:"error,omitempty"` // of the last node that failed
+		// Schemas are those of the tools that the flow calls, when the run first waited with its version.
+		Schemas *Schemas `json:"schemas,omitempty"`
+	}
+	// Schemas name what the arguments of tools are, for one version of a flow.
+	Schemas struct {
+		Version string            `json:"version"`
+		Tools   map[string]string `json:"tools"`
 	}
 	// A Failure is why a node failed, as templates see it.
 	Failure struct {
@@ -269,6 +279,7 @@ func (v *visit) work(ctx context.Context) (next string, err error) {
 	out, next, err := v.tries(ctx)
 	err = v.explained(err)
 	if _, waits := errors.AsType[*runs.WaitError](err); waits || ctx.Err() != nil {
+		v.noteSchemas()
 		return "", err
 	}
 	if err == nil && len(out.Output) > flows.MaxOutput {

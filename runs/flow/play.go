@@ -67,6 +67,8 @@ type Player struct {
 	Settle func(set *tools.Set) Settle
 	// Effect is that of a tool; nil: each may act only once.
 	Effect func(tool string) tools.Effect
+	// Schema is Config.Schema; nil: no tool changes.
+	Schema func(tool string) string
 }
 
 // A Played is what came of a case.
@@ -98,6 +100,12 @@ func (p Player) Play(ctx context.Context, c Case, cut int, lost bool) (Played, e
 	engine := New(Config{
 		Flow: func(context.Context, string, string) (*flows.Flow, error) { return p.Flow, nil },
 		Fill: p.Fill, Uses: p.Uses, Settle: p.Settle(set), Spawn: d.spawn, Send: d.send,
+		Schema: func(_ claybot.Agent, tool string) string {
+			if p.Schema == nil {
+				return ""
+			}
+			return p.Schema(tool)
+		},
 		Recorded: d.recorded,
 		Notify:   func(context.Context, claybot.Agent, string, func(texts.Voice) string) {},
 		Rules:    func(claybot.Agent) tools.Rules { return tools.Rules{} },

@@ -399,3 +399,35 @@ func TestActingAgentIsTriedOnce(t *testing.T) {
 		}
 	}
 }
+
+// A tool whose arguments have changed while the run waited is not called, whether the run waited for its
+// approval or before.
+func TestToolChanged(t *testing.T) {
+	c := ways[0]
+	for _, tt := range []struct {
+		name    string
+		changes int // the calls of Schema until the schema is another one
+		fails   string
+	}{
+		{"never", 100, ""},
+		{"while it waits", 2, flow.CodeChanged}, // one for each of two tools is noted
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := player(t, strings.ReplaceAll(everyKind, "\n    error: tell", ""))
+			calls := 0
+			p.Schema = func(string) string {
+				if calls++; calls > tt.changes {
+					return "new"
+				}
+				return "old"
+			}
+			c.Expect = flow.Expected{Fails: tt.fails}
+			if tt.fails != "" {
+				c.Expect.Never = []string{"pay"}
+			}
+			if wrong, _, err := p.Test(t.Context(), c); err != nil || len(wrong) > 0 {
+				t.Error(err, wrong)
+			}
+		})
+	}
+}
