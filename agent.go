@@ -28,7 +28,7 @@ type Descriptor struct {
 	UserID    string    `json:"userId,omitempty"`
 	ThreadID  string    `json:"threadId,omitempty"` // user: where a thread is a conversation of its own
 	UID       string    `json:"uid,omitempty"`      // cron: of the task; subagent, flow: its own
-	Parent    AgentID   `json:"parent,omitempty"`   // subagent: who made it; none of a Thread
+	Parent    AgentID   `json:"parent,omitempty"`   // subagent, and a flow that an agent started: who made it; none of a Thread
 
 	// What follows is no part of the identity.
 
@@ -110,6 +110,9 @@ func (d Descriptor) IsThread() bool {
 
 // Foreground reports whether d is the agent of a person in a chat.
 func (d Descriptor) Foreground() bool { return d.Type == AgentUser }
+
+// Child reports whether d works for other agents: a subagent, or a flow that an agent started.
+func (d Descriptor) Child() bool { return d.Type == AgentSubagent || d.Parent != "" }
 
 // Scheduled reports whether d works at times of its own, unasked: a task or the heartbeat.
 func (d Descriptor) Scheduled() bool { return d.Type == AgentCron || d.Type == AgentHeartbeat }

@@ -142,7 +142,11 @@ type AgentMessage struct {
 	Firing *Firing `json:"firing,omitempty"`
 }
 
-// A FlowStart names a flow and its trigger, and where that took the message.
+// Nested reports whether the message starts a flow from within a run: what it holds has come in before.
+func (m AgentMessage) Nested() bool { return m.Flow != nil && m.From.Agent != "" }
+
+// A FlowStart names a flow and its trigger, and where that took the message. A flow that a run starts has
+// no trigger, and the place is that of the run.
 type FlowStart struct {
 	Name      string `json:"name"`
 	Trigger   string `json:"trigger"`
@@ -206,14 +210,16 @@ type Awaited struct {
 // A Result is the content of an answer message: how a run ended that another run waits
 // for, or the answer to a question.
 type Result struct {
-	OK         bool    `json:"ok"`
-	Output     string  `json:"output"`
-	Error      string  `json:"error,omitempty"`
-	AgentID    AgentID `json:"agentId,omitempty"`
-	RunID      RunID   `json:"runId,omitempty"`
-	TokenUsage Usage   `json:"token_usage"`
-	Tainted    bool    `json:"tainted,omitempty"` // the run had read texts of strangers
-	Private    bool    `json:"private,omitempty"` // the run had read what not everybody may read
+	OK     bool   `json:"ok"`
+	Output string `json:"output"`
+	// Value is what a run puts out that is no text: that of a flow.
+	Value      json.RawMessage `json:"value,omitempty"`
+	Error      string          `json:"error,omitempty"`
+	AgentID    AgentID         `json:"agentId,omitempty"`
+	RunID      RunID           `json:"runId,omitempty"`
+	TokenUsage Usage           `json:"token_usage"`
+	Tainted    bool            `json:"tainted,omitempty"` // the run had read texts of strangers
+	Private    bool            `json:"private,omitempty"` // the run had read what not everybody may read
 	// To is set in the answer to a question.
 	To *Answer `json:"to,omitempty"`
 }

@@ -86,7 +86,7 @@ func (a *Admin) Stop(ctx context.Context, id claybot.AgentID) (int, error) {
 		return 0, err
 	}
 	n := a.subagents.HaltBelow(ctx, id, people.Operator)
-	if e.Descriptor.Type == claybot.AgentSubagent { // its tasks, too: no person is asked
+	if e.Descriptor.Child() { // its tasks, too: no person is asked
 		if a.subagents.Halt(ctx, e, people.Operator) {
 			n++
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
@@ -105,6 +106,14 @@ func (a *assembly) makePeople() {
 	})
 }
 
+// flow returns the flow in force with a name; nil for none.
+func (a *assembly) flow(name string) *flows.Flow {
+	if a.Flows == nil {
+		return nil
+	}
+	return a.Flows.Named(name)
+}
+
 // makeAgents makes what runs agents and what agents deal with.
 func (a *assembly) makeAgents() {
 	s := a.system
@@ -128,7 +137,7 @@ func (a *assembly) makeAgents() {
 			},
 		},
 		People: s.People, Work: a.work, Clock: a.Members, Limits: a.Society, Permissions: s.Profiles.Permissions,
-		Profile: func(d claybot.Descriptor) string { return a.Profile(d).Name }, Log: a.Log,
+		Profile: func(d claybot.Descriptor) string { return a.Profile(d).Name }, Flow: a.flow, Log: a.Log,
 	})
 	s.overhearing = &overhearing{a.Chatter, a.Profile, s.People, a.intake.masked, a.Log}
 	s.Chats = &Chats{a.work, a.connector, s.overhearing, a.intake.masked, a.Log}

@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/overview"
@@ -144,6 +145,8 @@ type Settings struct {
 // Flows are the workflows that messages start.
 type Flows interface {
 	worker.Flows
+	// Named returns the flow in force with a name; nil for none.
+	Named(name string) *flows.Flow
 	// Take returns the message with which a flow begins, and its agent, if a trigger takes what a
 	// person or a program wrote to the agent of to; otherwise taken is false.
 	Take(to claybot.Descriptor, m claybot.AgentMessage) (flow claybot.Descriptor, start claybot.AgentMessage, taken bool)

@@ -157,7 +157,7 @@ func (i *intake) bounded(agent claybot.Agent, p *storage.Posting) (leave func())
 	if m.From.Bot {
 		most, counted, reason = botMessages, &i.bots, inbox.SkippedBot
 	}
-	written := m.Type == claybot.MessageUser || m.Flow != nil && (!m.From.Program || m.From.Bot) && m.Firing == nil
+	written := m.Type == claybot.MessageUser || m.Flow != nil && !m.Nested() && (!m.From.Program || m.From.Bot) && m.Firing == nil
 	if most == 0 || p.Skip != "" || !written || m.Silent || i.people.Program(d) || i.people.IsOperator(m.Speaker(d)) {
 		return func() {}
 	}
@@ -219,7 +219,7 @@ func (i *intake) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 	}
 	switch m.Type {
 	case claybot.MessageSystem:
-		if m.Flow != nil {
+		if m.Flow != nil && !m.Nested() {
 			i.secretIn(ctx, p, say)
 		}
 		return i.people.Address(ctx, agent, p)
@@ -292,7 +292,7 @@ func stopsAll(m claybot.AgentMessage) bool {
 
 // notifyHourly notifies the user, once an hour for each key, why a message will not run.
 func (i *intake) notifyHourly(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage, key, text string) {
-	if m.Type != claybot.MessageUser && m.Flow == nil {
+	if m.Type != claybot.MessageUser && (m.Flow == nil || m.Nested()) {
 		return // its sender is notified otherwise
 	}
 	out := i.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingNotice), text)

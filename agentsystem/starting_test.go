@@ -13,6 +13,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
@@ -24,6 +25,7 @@ type orders struct{}
 
 func (orders) Engine(claybot.FlowStart) string { return claybot.EngineFlow + ":orders@1" }
 func (orders) Shapes() map[string]runs.Shape   { return nil }
+func (orders) Named(string) *flows.Flow        { return nil }
 
 func (orders) Take(to claybot.Descriptor, m claybot.AgentMessage) (claybot.Descriptor, claybot.AgentMessage, bool) {
 	if !strings.HasPrefix(m.Text, "order") {

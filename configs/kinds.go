@@ -107,6 +107,8 @@ func setterOf(k key) setter {
 	switch reflect.New(k.typ).Interface().(type) {
 	case *bool:
 		return one(k.truth)
+	case **bool:
+		return one(func(v string) (*bool, error) { yes, err := k.truth(v); return &yes, err })
 	case *string:
 		return one(k.word)
 	case *int:

@@ -55,9 +55,10 @@ type Use struct {
 type World struct {
 	// Uses returns the names that a template reads, or why it cannot be parsed.
 	Uses func(text string) ([]Use, error)
-	// Profiles, Connectors and Models are the known names; Models are those of a profile.
+	// Profiles, Connectors, Flows and Models are the known names; Models are those of a profile.
 	Profiles   []string
 	Connectors []string
+	Flows      []string
 	Models     func(profile string) []string
 	// Tools returns the tools of a profile and the names of their arguments, which of them are
 	// required.
@@ -347,6 +348,9 @@ func (c *checker) node(n *Node) {
 	case *Ask:
 		need("text", s.Text)
 		c.ask(n, s)
+	case *Child:
+		need("flow", s.Flow)
+		c.child(n, s)
 	case *Wait:
 		if (s.For == 0) == (s.Until == "") {
 			c.add(n.Lines[""], key, "want for, such as 30m, or until, a time")
@@ -358,13 +362,14 @@ func (c *checker) node(n *Node) {
 func (c *checker) common(n *Node) {
 	key := "nodes." + n.Name
 	switch {
+	case n.Kind == KindFlow: // at most what every time has
 	case n.Agent() == nil && n.Timeout > 0:
-		c.add(n.Lines["timeout"], key+".timeout", "only an agent has one")
+		c.add(n.Lines["timeout"], key+".timeout", "only an agent and a flow have one")
 	case n.Timeout > MaxTimeout:
 		c.add(n.Lines["timeout"], key+".timeout", "an agent has at most %s", MaxTimeout)
 	}
-	if n.Tries > 0 && (n.Agent() == nil || n.Kind == KindEach) && n.Kind != KindTool && n.Kind != KindHTTP {
-		c.add(n.Lines["tries"], key+".tries", "only an agent, a tool and a request are tried again")
+	if n.Tries > 0 && (n.Agent() == nil || n.Kind == KindEach) && !slices.Contains([]string{KindTool, KindHTTP, KindFlow}, n.Kind) {
+		c.add(n.Lines["tries"], key+".tries", "only an agent, a tool, a request and a flow are tried again")
 	}
 	for _, t := range plainOf(n) {
 		if strings.Contains(t.text, "{{") || strings.Contains(t.text, "{%") {

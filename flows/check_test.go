@@ -137,7 +137,7 @@ func TestPlantedFaults(t *testing.T) {
 		{"tool: web_search", "tool: web_serch", "14: nodes.find.tool: the profile has no tool \"web_serch\"; did you mean web_search?"},
 		{"{query:", "{qury:", "14: nodes.find.args.query: is missing"},
 		{"approve: {by: [slack/U7]}", "approve: {by: [U7]}", "14: nodes.find.approve.by"},
-		{"next: all}", "timeout: 1m, next: all}", "14: nodes.find.timeout: only an agent has one"},
+		{"next: all}", "timeout: 1m, next: all}", "14: nodes.find.timeout: only an agent and a flow have one"},
 		{"over: \"{{ find.hits }}\", ", "", "15: nodes.all.over: is missing"},
 		{"{{ index }} {{ item }}", "{{ itm }}", "15: nodes.all.prompt"},
 		{"type: select", "type: selct", "16: nodes.sure.type"},

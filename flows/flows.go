@@ -28,6 +28,7 @@ const (
 	MaxVisits = 1000      // of all nodes, in one run
 	MaxOutput = 256 << 10 // bytes of what a node puts out, as JSON
 	MaxWait   = 30 * 24 * time.Hour
+	MaxDepth  = 5 // of flows that nodes start, one below the other
 )
 
 // The limits of a node that sets none.
@@ -105,6 +106,7 @@ const (
 	KindWait     = "wait"
 	KindEach     = "each"
 	KindHTTP     = "http"
+	KindFlow     = "flow"
 )
 
 // A Node is one step. Spec is a pointer to one of the types below, as Kind says.
@@ -212,6 +214,15 @@ type (
 	Wait struct {
 		For   time.Duration `key:"for" kind:"flow time"`
 		Until string        `key:"until"` // template: a time as RFC 3339
+	}
+	// A Child is a run of another flow, below the run that starts it.
+	Child struct {
+		Flow    string `key:"flow"`
+		Text    string `key:"text"`                      // template: its trigger.text
+		Payload any    `key:"payload" kind:"flow value"` // template: its trigger.payload
+		// Wait: the node ends with the child, and puts out what its last node did; false: it ends when the
+		// child is started. nil: true.
+		Wait *bool `key:"wait"`
 	}
 	// An Each gives one agent to each item of a list, at the same time.
 	Each struct {
@@ -332,7 +343,7 @@ const (
 var FieldTypes = []string{FieldText, FieldNumber, FieldInteger, FieldBoolean, FieldDate, FieldList, FieldObject}
 
 // Kinds are the kinds of nodes, in the order in which they are listed.
-var Kinds = []string{KindAgent, KindDeep, KindPlan, KindTool, KindTemplate, KindSwitch, KindReply, KindAsk, KindWait, KindEach, KindHTTP}
+var Kinds = []string{KindAgent, KindDeep, KindPlan, KindTool, KindTemplate, KindSwitch, KindReply, KindAsk, KindWait, KindEach, KindHTTP, KindFlow}
 
 // NewSpec returns the Spec of a node of a kind that sets nothing; nil for none.
 func NewSpec(kind string) any {
@@ -359,6 +370,8 @@ func NewSpec(kind string) any {
 		return new(Each)
 	case KindHTTP:
 		return new(HTTP)
+	case KindFlow:
+		return new(Child)
 	}
 	return nil
 }

@@ -41,6 +41,9 @@ func templatesOf(n *Node) (all []templated) {
 		add("text", s.Text)
 	case *Ask:
 		add("text", s.Text)
+	case *Child:
+		add("text", s.Text)
+		add("payload", s.Payload)
 	case *Wait:
 		add("until", s.Until)
 	}
@@ -87,6 +90,9 @@ func plainOf(n *Node) (all []templated) {
 		add("args", n.Lines["args"], keysOf(s.Args)...)
 	case *Template:
 		add("value", n.Lines["value"], keysOf(s.Value)...)
+	case *Child:
+		add("flow", n.Lines["flow"], s.Flow)
+		add("payload", n.Lines["payload"], keysOf(s.Payload)...)
 	case *Switch:
 		for _, x := range s.Cases {
 			add("cases", x.Line, x.Is)

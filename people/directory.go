@@ -136,7 +136,7 @@ func (dir *Directory) LastContext(ctx context.Context, id claybot.AgentID) (clay
 // there once their access is revoked. A route without messages was configured by the
 // operator and stays unchanged.
 func (dir *Directory) completeTask(ctx context.Context, d claybot.Descriptor, p *storage.Posting) error {
-	if d.Owner == "" || d.Type == claybot.AgentSubagent {
+	if d.Owner == "" || d.Child() {
 		return nil
 	}
 	known, welcome := false, false

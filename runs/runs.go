@@ -22,6 +22,7 @@ package runs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -52,6 +53,14 @@ type Failer interface {
 	// Failed tells those who are to hear that the run of t fails, and returns the error with which
 	// it ends. It may be called again for the same end.
 	Failed(ctx context.Context, t *Turn, why Error) *Error
+}
+
+// An Outputter is an engine whose runs put out a value for the run that waits for them, which is not what
+// they say. Optional.
+type Outputter interface {
+	// Output returns the value that the run of t put out, which has succeeded, as JSON, and whether it
+	// holds words of strangers, and what not everybody may read.
+	Output(t *Turn) (value json.RawMessage, tainted, private bool)
 }
 
 // A Compactor is an engine that looks after the size of what an agent remembers. Optional.

@@ -14,7 +14,7 @@ import (
 // of its root, a task for the place where it answers. Where that cannot be found out, it
 // is a place that no other agent has.
 func (d *Directory) Audience(ctx context.Context, a claybot.Agent, r claybot.Route) claybot.Audience {
-	if root := a.Descriptor.Root; a.Descriptor.Type == claybot.AgentSubagent && root != "" {
+	if root := a.Descriptor.Root; a.Descriptor.Child() && root != "" {
 		found, err := d.agents.Agent(ctx, root)
 		if err != nil {
 			return unknownAudience(a)

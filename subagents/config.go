@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
@@ -94,5 +95,7 @@ type Config struct {
 	Permissions func(ctx context.Context, a claybot.Agent) (claybot.Permissions, error)
 	// Profile is the name of the profile of an agent.
 	Profile func(claybot.Descriptor) string
-	Log     *slog.Logger
+	// Flow returns the flow in force with a name; nil for none.
+	Flow func(name string) *flows.Flow
+	Log  *slog.Logger
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
@@ -43,6 +44,7 @@ type Starter struct {
 	work      *runs.AtWork
 	limits    func() Limits
 	profile   func(claybot.Descriptor) string
+	flow      func(name string) *flows.Flow // nil for none
 	// permissions are what the caller may do now.
 	permissions func(ctx context.Context, a claybot.Agent) (claybot.Permissions, error)
 	starting    *sync.Mutex // held while subagents are started, so that limits hold
@@ -78,10 +80,21 @@ func (s *Starter) SpawnAndWait(ctx context.Context, env tools.Env, tasks []tools
 	limit := maxAnswers
 	if env.Agent.Descriptor.Type == claybot.AgentFlow { // no model reads them
 		limit = maxFlowAnswers
+	} else {
+		asTexts(answers)
 	}
 	text, err := fitAnswers(answers, limit)
 	tainted := slices.ContainsFunc(answers, func(a claybot.Result) bool { return a.Tainted })
 	return tools.Result{Text: text, Untrusted: tainted}, err
+}
+
+// asTexts makes texts of what flows put out, for a model.
+func asTexts(answers []claybot.Result) {
+	for i := range answers {
+		if a := &answers[i]; a.Value != nil {
+			a.Output, a.Value = string(a.Value), nil
+		}
+	}
 }
 
 // fitAnswers writes answers so that all of them fit into one result: long
@@ -125,14 +138,6 @@ func results(ctx context.Context, box Inbox, wait claybot.Awaiting) ([]claybot.R
 // startAll creates one subagent for each task, all or none, and posts the tasks. A repeated
 // call returns what it created the first time.
 func (s *Starter) startAll(ctx context.Context, env tools.Env, tasks []tools.Subagent, awaited bool) ([]started, error) {
-	for i, t := range tasks {
-		if err := s.checkTask(env, t); err != nil {
-			if len(tasks) > 1 {
-				return nil, fmt.Errorf("task %d: %w", i+1, err)
-			}
-			return nil, err
-		}
-	}
 	s.starting.Lock()
 	defer s.starting.Unlock()
 	_, again, err := s.startedBefore(ctx, env, 0)
@@ -140,6 +145,14 @@ func (s *Starter) startAll(ctx context.Context, env tools.Env, tasks []tools.Sub
 		return nil, err
 	}
 	if !again {
+		for i, t := range tasks {
+			if err := s.checkTask(env, t); err != nil {
+				if len(tasks) > 1 {
+					return nil, fmt.Errorf("task %d: %w", i+1, err)
+				}
+				return nil, err
+			}
+		}
 		if err := s.messenger.far(ctx, env, s.work.Of(env.Run).Hops()+1); err != nil {
 			return nil, err
 		}
@@ -177,6 +190,9 @@ func (s *Starter) startedBefore(ctx context.Context, env tools.Env, i int) (_ st
 
 // checkTask validates the task of a subagent.
 func (s *Starter) checkTask(env tools.Env, t tools.Subagent) error {
+	if t.Flow != "" {
+		return s.checkFlow(env, t)
+	}
 	if strings.TrimSpace(t.Task) == "" {
 		return errors.New("task must not be empty")
 	}
@@ -295,7 +311,10 @@ func patience(d time.Duration) time.Duration {
 
 // start creates one subagent and posts its task. It is idempotent.
 func (s *Starter) start(ctx context.Context, env tools.Env, i int, t tools.Subagent, awaited bool) (started, error) {
-	d, task := s.child(env, i, t), taskID(env.UID(i))
+	if t.Flow != "" {
+		return s.startFlow(ctx, env, i, t, awaited)
+	}
+	d := s.child(env, i, t)
 	known, ok, err := s.startedBefore(ctx, env, i)
 	if err != nil {
 		return started{}, err
@@ -323,29 +342,36 @@ func (s *Starter) start(ctx context.Context, env tools.Env, i int, t tools.Subag
 	if may = may.Narrow(asked); !may.IsZero() {
 		b.Permissions = &may
 	}
-	first := b
+	m := s.first(env, i, t)
+	m.From, m.Engine = claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name}, t.Engine
 	if t.Thread != "" {
-		first = claybot.Background{Tools: []string{}} // what it may do, its tasks say
+		as := b
+		m.As, b = &as, claybot.Background{Tools: []string{}} // what it may do, its tasks say
 	}
-	agent, err := s.agents.NewAgent(ctx, d, first)
-	if err != nil {
-		return started{}, fmt.Errorf("create the subagent: %w", err)
-	}
-	m := claybot.AgentMessage{
-		ID: task, Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: claybot.Clean(t.Task), At: claybot.Now(),
-		From:   claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
-		Engine: t.Engine, Hops: s.work.Of(env.Run).Hops() + 1, Tainted: env.Tainted, Private: env.Private,
-	}
-	if t.Thread != "" {
-		m.As = &b
-	}
-	m.Root = s.work.Of(env.Run).Root(env.Run)
 	if t.Report {
 		m.Report = env.Agent.ID
 	}
 	if awaited {
 		m.Awaited = &claybot.Awaited{Agent: env.Agent.ID, Run: env.Run, ID: answerID(env, i)}
 		m.Deadline = claybot.At(time.Now().Add(patience(t.Timeout)))
+	}
+	return s.give(ctx, env, d, b, m)
+}
+
+// first is the message with the i-th task of a call.
+func (s *Starter) first(env tools.Env, i int, t tools.Subagent) claybot.AgentMessage {
+	work := s.work.Of(env.Run)
+	return claybot.AgentMessage{
+		ID: taskID(env.UID(i)), Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: claybot.Clean(t.Task), At: claybot.Now(),
+		Hops: work.Hops() + 1, Root: work.Root(env.Run), Tainted: env.Tainted, Private: env.Private,
+	}
+}
+
+// give creates an agent, unless it is there, and posts its task.
+func (s *Starter) give(ctx context.Context, env tools.Env, d claybot.Descriptor, b claybot.Background, m claybot.AgentMessage) (started, error) {
+	agent, err := s.agents.NewAgent(ctx, d, b)
+	if err != nil {
+		return started{}, fmt.Errorf("create the subagent: %w", err)
 	}
 	if _, err := s.accept(ctx, agent, m); err != nil {
 		return started{}, fmt.Errorf("give the subagent its task: %w", err)

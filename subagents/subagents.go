@@ -54,7 +54,7 @@ func New(cfg Config) *Subagents {
 		},
 		starter: &Starter{
 			agents: cfg.Agents, index: cfg.Index, inbox: cfg.Inbox, messenger: messenger, accept: cfg.Intake.Accept, work: cfg.Work,
-			limits: cfg.Limits, profile: cfg.Profile, permissions: cfg.Permissions, starting: starting,
+			limits: cfg.Limits, profile: cfg.Profile, flow: cfg.Flow, permissions: cfg.Permissions, starting: starting,
 		},
 		messenger: messenger,
 	}

@@ -104,25 +104,26 @@ func (s *Supervisor) StopOrphans(ctx context.Context) {
 	}
 }
 
-// busy yields the subagents that have a run, or something that will start one.
+// busy yields the agents that others made which have a run, or something that will start one.
 func (s *Supervisor) busy(ctx context.Context) iter.Seq2[storage.IndexEntry, error] {
 	return func(yield func(storage.IndexEntry, error) bool) {
-		q := storage.AgentQuery{Type: claybot.AgentSubagent, Busy: true, Limit: 200}
-		for {
-			page, err := s.index.AgentPage(ctx, q)
-			if err != nil {
-				yield(storage.IndexEntry{}, err)
-				return
-			}
-			for _, e := range page {
-				if !yield(e, nil) {
+		for _, kind := range []claybot.AgentType{claybot.AgentSubagent, claybot.AgentFlow} {
+			for q := (storage.AgentQuery{Type: kind, Busy: true, Limit: 200}); ; {
+				page, err := s.index.AgentPage(ctx, q)
+				if err != nil {
+					yield(storage.IndexEntry{}, err)
 					return
 				}
+				for _, e := range page {
+					if e.Descriptor.Child() && !yield(e, nil) {
+						return
+					}
+				}
+				if len(page) < q.Limit {
+					break
+				}
+				q.After = page[len(page)-1].ID
 			}
-			if len(page) < q.Limit {
-				return
-			}
-			q.After = page[len(page)-1].ID
 		}
 	}
 }
@@ -217,7 +218,7 @@ func (s *Supervisor) Waited(ctx context.Context, e storage.IndexEntry) bool {
 // archived reports whether a subagent has been idle for so long that it no longer accepts
 // messages.
 func (s *Supervisor) archived(ctx context.Context, e storage.IndexEntry) (bool, error) {
-	if e.Descriptor.Type != claybot.AgentSubagent || e.Busy {
+	if !e.Descriptor.Child() || e.Busy {
 		return false, nil
 	}
 	last := e.CreatedAt

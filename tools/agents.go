@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"time"
 
@@ -74,12 +75,16 @@ type Reminders interface {
 
 // A Subagent is an agent to be started, with its task.
 type Subagent struct {
-	Task   string
-	Name   string
-	Model  string   // empty: that of the caller
-	Prompt string   // the system prompt; empty: the usual one
-	Tools  []string // nil: those of the caller; others than those are refused
-	Report bool     // its final text goes to the caller as a message
+	Task string
+	Name string
+	// Flow is the flow that runs in place of an agent: Task is its text, which may be empty, and Payload
+	// its event. It has a profile of its own, and no Model, Prompt or Tools.
+	Flow    string
+	Payload json.RawMessage
+	Model   string   // empty: that of the caller
+	Prompt  string   // the system prompt; empty: the usual one
+	Tools   []string // nil: those of the caller; others than those are refused
+	Report  bool     // its final text goes to the caller as a message
 	// Permissions narrow what it may do, which is never more than the caller may.
 	Permissions claybot.Permissions
 	// Thread is the key of the thread that does the task; empty: an agent of its own does, which
@@ -88,7 +93,7 @@ type Subagent struct {
 	// Engine is what advances its run; empty: as its profile says. Deep makes it a deep agent.
 	Engine string
 	Deep   *claybot.Deep
-	// Timeout ends a subagent that is waited for; 0 means 10 minutes.
+	// Timeout ends a subagent that is waited for; 0 means 10 minutes, or of a flow the longest time.
 	Timeout time.Duration
 }
 

@@ -98,6 +98,9 @@ func (e *ending) failed(err *runs.Error) storage.Outcome {
 			text = e.job.voice().TaskFailed(e.job.agent.Descriptor.Name, text)
 		}
 	}
+	if e.job.awaited() {
+		text = "" // the run that waits reads it in the answer
+	}
 	begun := e.begun()
 	if err == errInterrupted && !e.giveUp(e.job.box.Context()) && begun == "" {
 		text = "" // all messages are posted again

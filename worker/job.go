@@ -67,6 +67,11 @@ func (j *job) flows() bool {
 	return slices.ContainsFunc(j.messages, func(m claybot.AgentMessage) bool { return m.Flow != nil })
 }
 
+// awaited reports whether another run waits for the end of this one.
+func (j *job) awaited() bool {
+	return slices.ContainsFunc(j.messages, func(m claybot.AgentMessage) bool { return m.Awaited != nil })
+}
+
 // undoes returns the run whose side effects this run undoes; empty for none.
 func (j *job) undoes() claybot.RunID {
 	for _, m := range j.messages {

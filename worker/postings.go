@@ -2,12 +2,14 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
@@ -87,6 +89,12 @@ func (e *ending) answerTo(a claybot.Awaited, o storage.Outcome) storage.Posting 
 	content := claybot.Result{
 		OK: o.State == claybot.RunSucceeded, AgentID: j.agent.ID, RunID: j.run.ID, TokenUsage: o.Usage,
 		Output: texts.Shorten(strings.TrimSpace(e.answer.text()), maxReport), Tainted: e.talk.tainted(), Private: e.talk.private(),
+	}
+	if o, ok := e.worker.engines.named(j.engine()).(runs.Outputter); ok && content.OK {
+		content.Output = ""
+		if content.Value, content.Tainted, content.Private = o.Output(&runs.Turn{Run: j.run, Agent: j.agent, History: e.talk.remembered(), Messages: j.messages}); json.Unmarshal(content.Value, &content.Output) == nil {
+			content.Value = nil // a text
+		}
 	}
 	if !content.OK {
 		why := whyEnded(o, j.run.Cancel)

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/claybot/claybot/flows"
@@ -71,7 +73,7 @@ func (c flowListCmd) Run(e *env) error {
 
 // Run prints the faults of the files.
 func (c flowCheckCmd) Run(e *env) error {
-	dir, files, err := c.read(e)
+	dir, files, named, err := c.read(e)
 	if err != nil {
 		return err
 	}
@@ -79,6 +81,7 @@ func (c flowCheckCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	faults = slices.DeleteFunc(faults, func(f fileFault) bool { return !slices.Contains(named, filepath.Base(f.File)) })
 	var text strings.Builder
 	for _, f := range faults {
 		text.WriteString(f.String() + "\n")
@@ -87,20 +90,20 @@ func (c flowCheckCmd) Run(e *env) error {
 		if err := e.text(text.String()); err != nil {
 			return err
 		}
-		return configError{errors.New(count(len(faults), "fault") + " in " + count(len(files), "workflow"))}
+		return configError{errors.New(count(len(faults), "fault") + " in " + count(len(named), "workflow"))}
 	}
 	note := ""
 	if !online {
 		note = " No daemon is running, so tools and models were not checked."
 	}
-	return e.text(count(len(files), "workflow") + " without a fault." + note + "\n")
+	return e.text(count(len(named), "workflow") + " without a fault." + note + "\n")
 }
 
-// read reads the files that are named, or those of the folder.
-func (c flowCheckCmd) read(e *env) (dir string, files map[string][]byte, err error) {
+// read reads the files of the folder, and which of them to check: those that are named, or all.
+func (c flowCheckCmd) read(e *env) (dir string, files map[string][]byte, named []string, err error) {
 	conf, _, err := e.load()
 	if err != nil {
-		return "", nil, err
+		return "", nil, nil, err
 	}
 	if len(c.Files) == 0 {
 		dir = flowsDir(&conf)
@@ -108,19 +111,43 @@ func (c flowCheckCmd) read(e *env) (dir string, files map[string][]byte, err err
 		if err == nil && len(files) == 0 {
 			err = fmt.Errorf("no workflows in %s", dir)
 		}
-		return dir, files, err
+		return dir, files, slices.Sorted(maps.Keys(files)), err
 	}
-	files = make(map[string][]byte)
 	dir = filepath.Dir(c.Files[0])
+	if files, err = besideFlow(dir); err != nil {
+		return "", nil, nil, err
+	}
 	for _, path := range c.Files {
 		if filepath.Dir(path) != dir {
-			return "", nil, usageError{errors.New("name files of one folder")}
+			return "", nil, nil, usageError{errors.New("name files of one folder")}
 		}
 		if files[filepath.Base(path)], err = os.ReadFile(path); err != nil {
-			return "", nil, err
+			return "", nil, nil, err
 		}
+		named = append(named, filepath.Base(path))
 	}
-	return dir, files, nil
+	return dir, files, named, nil
+}
+
+// besideFlow reads the flows of a folder that one of its files may start.
+func besideFlow(dir string) (files map[string][]byte, err error) {
+	if files, err = readFlows(dir); err != nil || files == nil {
+		return make(map[string][]byte), err
+	}
+	maps.DeleteFunc(files, func(name string, _ []byte) bool { return filepath.Ext(name) != ".yaml" })
+	return files, nil
+}
+
+// oneFlow reads a flow of a folder, and the faults of its file.
+func oneFlow(dir, name string, text []byte, world flows.World) (f *flows.Flow, faults []fileFault, err error) {
+	files, err := besideFlow(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	files[name+".yaml"] = text
+	all, faults := checkFlows(dir, files, world)
+	f = all[name]
+	return f, slices.DeleteFunc(faults, func(x fileFault) bool { return f == nil || x.File != f.File }), nil
 }
 
 // flowFaults checks files, by the daemon if one runs.
@@ -158,8 +185,11 @@ func (c flowShowCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	all, faults := checkFlows(dir, map[string][]byte{c.Name + ".yaml": text}, offlineWorld(&conf))
-	if f := all[c.Name]; f != nil && len(f.Nodes) > 0 {
+	f, faults, err := oneFlow(dir, c.Name, text, offlineWorld(&conf))
+	if err != nil {
+		return err
+	}
+	if f != nil && len(f.Nodes) > 0 {
 		return e.text(runs.Shape{Name: f.Name, Start: f.Start, Edges: f.Names()}.Mermaid())
 	}
 	return errors.New(faults[0].String())

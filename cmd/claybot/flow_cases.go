@@ -123,7 +123,10 @@ func (c flowTestCmd) play(dir, name string, conf *configs.Config) (results []cas
 	if err != nil {
 		return nil, 0, err
 	}
-	all, faults := checkFlows(dir, map[string][]byte{name + ".yaml": text}, offlineWorld(conf))
+	f, faults, err := oneFlow(dir, name, text, offlineWorld(conf))
+	if err != nil {
+		return nil, 0, err
+	}
 	if len(faults) > 0 {
 		return nil, 0, configError{errors.New(faults[0].String())}
 	}
@@ -131,7 +134,7 @@ func (c flowTestCmd) play(dir, name string, conf *configs.Config) (results []cas
 	if err != nil {
 		return nil, 0, configError{err}
 	}
-	player := testPlayer(all[name])
+	player := testPlayer(f)
 	for _, x := range cases {
 		wrong, _, err := player.Test(context.Background(), x)
 		if err == nil && len(wrong) == 0 && c.Crash {

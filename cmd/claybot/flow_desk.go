@@ -52,7 +52,7 @@ func (d flowDesk) CheckFlows(_ context.Context, files map[string]string) ([]web.
 
 // StartFlow implements web.Flows.
 func (d flowDesk) StartFlow(ctx context.Context, id claybot.MessageID, name string, from claybot.Sender, in web.FlowStart) (none agentsystem.Accepted, err error) {
-	f := d.library.named(name)
+	f := d.library.Named(name)
 	if f == nil {
 		return none, storage.ErrNotFound
 	}

@@ -43,6 +43,9 @@ func (e *engines) flowEngine(lib *library, settle flow.Settle) *flow.Engine {
 		Spawn: func(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
 			return e.system.Subagents.SpawnAndWait(ctx, env, tasks)
 		},
+		Start: func(ctx context.Context, env tools.Env, task tools.Subagent) (claybot.AgentID, error) {
+			return e.system.Subagents.StartSubagent(ctx, env, task)
+		},
 		Send: func(ctx context.Context, t *runs.Turn, to claybot.Route, key, text string) error {
 			return e.system.Output.Reply(ctx, t.Agent, t.Run.ID, to, key, text)
 		},

@@ -76,7 +76,7 @@ func (d flowDesk) startedBy(ctx context.Context, run claybot.Run) (m claybot.Age
 // versionFor returns the flow of a replay: the version in force, or the one with which the run began.
 func (d flowDesk) versionFor(ctx context.Context, r recordedRun, asBegun bool) (*flows.Flow, error) {
 	if !asBegun {
-		if f := d.library.named(r.flow); f != nil {
+		if f := d.library.Named(r.flow); f != nil {
 			return f, nil
 		}
 		return nil, web.Refusal(fmt.Sprintf("the workflow %s is not in force; its version with which the run began can be used (--as-begun)", r.flow))

@@ -15,7 +15,7 @@ import (
 
 // WaitingRuns implements web.Flows.
 func (d flowDesk) WaitingRuns(ctx context.Context, name string) (out web.FlowUpgrade, err error) {
-	f := d.library.named(name)
+	f := d.library.Named(name)
 	if f == nil {
 		return out, storage.ErrNotFound
 	}

@@ -25,7 +25,7 @@ func viewFlow(f *flows.Flow) web.FlowView {
 
 // Flow implements web.Flows.
 func (d flowDesk) Flow(ctx context.Context, name, version string) (none web.FlowDetail, err error) {
-	f := d.library.named(name)
+	f := d.library.Named(name)
 	if version != "" {
 		if f, err = d.library.version(ctx, name, version); err != nil {
 			return none, fmt.Errorf("%w: version %.64q of the flow %.64q: %w", storage.ErrNotFound, version, name, err)

@@ -113,6 +113,10 @@ func readFlows(dir string) (files map[string][]byte, err error) {
 // checkFlows reads and checks the files of flows together.
 func checkFlows(dir string, files map[string][]byte, world flows.World) (all map[string]*flows.Flow, faults []fileFault) {
 	all = make(map[string]*flows.Flow)
+	for name := range files {
+		world.Flows = append(world.Flows, strings.TrimSuffix(name, ".yaml"))
+	}
+	slices.Sort(world.Flows)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		path := filepath.Join(dir, name)
 		f, found := configs.ReadFlow(path, files[name])
@@ -123,6 +127,12 @@ func checkFlows(dir string, files map[string][]byte, world flows.World) (all map
 			faults = append(faults, fileFault{path, x})
 		}
 		all[f.Name] = &f
+	}
+	nested := flows.CheckNested(all)
+	for _, name := range slices.Sorted(maps.Keys(nested)) {
+		for _, x := range nested[name] {
+			faults = append(faults, fileFault{all[name].File, x})
+		}
 	}
 	return all, append(faults, overlaps(all)...)
 }
@@ -353,8 +363,8 @@ func (l *library) all() (list []*flows.Flow) {
 	return list
 }
 
-// named returns the flow in force with a name; nil for none.
-func (l *library) named(name string) *flows.Flow {
+// Named implements agentsystem.Flows.
+func (l *library) Named(name string) *flows.Flow {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.flows[name]
@@ -362,7 +372,7 @@ func (l *library) named(name string) *flows.Flow {
 
 // Engine implements worker.Flows.
 func (l *library) Engine(start claybot.FlowStart) string {
-	if f := l.named(start.Name); f != nil && !start.Pinned {
+	if f := l.Named(start.Name); f != nil && !start.Pinned {
 		return flow.NameOf(f.Name, f.Hash)
 	}
 	return flow.NameOf(start.Name, cmp.Or(start.Version, "gone"))
@@ -426,7 +436,7 @@ func (l *library) begin(f *flows.Flow, t flows.Trigger, owner string, from clayb
 
 // fires is cron.Config.Flow.
 func (l *library) fires(to claybot.Descriptor, m claybot.AgentMessage) (claybot.Descriptor, claybot.AgentMessage) {
-	if f := l.named(m.Flow.Name); f != nil {
+	if f := l.Named(m.Flow.Name); f != nil {
 		return l.bound(f, to, m)
 	}
 	return to, m

@@ -71,7 +71,7 @@ func TestFlowOwner(t *testing.T) {
 	}
 	take := func(user string, from claybot.Sender) claybot.Descriptor {
 		d, m, ok := l.Take(claybot.User("chat", "room", user), claybot.AgentMessage{ID: claybot.MessageID(user), Type: claybot.MessageUser, From: from})
-		if !ok || m.Flow.Version != l.named("ticket").Hash || m.Deadline == 0 {
+		if !ok || m.Flow.Version != l.Named("ticket").Hash || m.Deadline == 0 {
 			t.Errorf("%s: %v %+v", user, ok, m)
 		}
 		return d
@@ -127,7 +127,7 @@ func TestFlowFaultsPass(t *testing.T) {
 	}
 	there["shop"] = flows.Params{}
 	for range 2 {
-		if err := l.look(t.Context(), false); err != nil || len(l.faults) > 0 || l.named("a") == nil {
+		if err := l.look(t.Context(), false); err != nil || len(l.faults) > 0 || l.Named("a") == nil {
 			t.Fatal(err, l.faults)
 		}
 	}

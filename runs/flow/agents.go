@@ -161,9 +161,7 @@ func wanted(fields []flows.Field) string {
 
 // spawn starts agents, or waits for those that were started.
 func (v *visit) spawn(ctx context.Context, part string, all []tools.Subagent, m mark) ([]claybot.Result, error) {
-	t := v.state.Turn
-	env := tools.Env{Agent: t.Agent, Run: t.Run.ID, CallID: v.id(part), Route: t.Route(), Tainted: m.tainted, Private: m.private}
-	r, err := v.cfg.Spawn(ctx, env, all)
+	r, err := v.cfg.Spawn(ctx, v.env(part, m), all)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, runs.Ended(ctx)

@@ -49,6 +49,7 @@ const (
 	CodeDenied   = "not_approved"    // a person or a rule did not let a call through
 	CodeUnknown  = "unknown_outcome" // a call that may act only once was cut off
 	CodeAgent    = "agent_failed"    //
+	CodeChild    = "flow_failed"     // a flow that the node started
 	CodeOutput   = "bad_output"      // an agent did not put out what was asked for
 	CodeExpired  = "expired"         // no answer in time
 	CodeTooLarge = "too_large"       //
@@ -72,8 +73,10 @@ type Config struct {
 	Effect func(a claybot.Agent, tool string) tools.Effect
 	// Schema names what the arguments of a tool of the agent are; empty: it has no such tool now.
 	Schema func(a claybot.Agent, tool string) string
-	// Spawn starts agents and waits for them, see tools.Agents.
+	// Spawn starts agents and flows and waits for them, see tools.Agents.
 	Spawn func(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error)
+	// Start starts an agent and does not wait, see tools.Agents.
+	Start func(ctx context.Context, env tools.Env, task tools.Subagent) (claybot.AgentID, error)
 	// Send sends a text to a chat, once for each key in a run.
 	Send func(ctx context.Context, t *runs.Turn, to claybot.Route, key, text string) error
 	// Route reads a chat as connector/channel.
@@ -100,8 +103,9 @@ type Names struct {
 type Engine struct{ cfg *Config }
 
 var (
-	_ runs.Engine = (*Engine)(nil)
-	_ runs.Failer = (*Engine)(nil)
+	_ runs.Engine    = (*Engine)(nil)
+	_ runs.Failer    = (*Engine)(nil)
+	_ runs.Outputter = (*Engine)(nil)
 )
 
 // New returns the engine.
@@ -135,9 +139,10 @@ type (
 	}
 	// A Failure is why a node failed, as templates see it.
 	Failure struct {
-		Node string `json:"node"`
-		Code string `json:"code"`
-		Text string `json:"text"`
+		Node  string `json:"node"`
+		Code  string `json:"code"`
+		Text  string `json:"text"`
+		Visit int    `json:"visit,omitempty"` // of the node, from 1
 		// Tainted: the text holds words of strangers.
 		Tainted bool `json:"tainted,omitempty"`
 	}
@@ -195,8 +200,11 @@ func (e *Engine) Failed(ctx context.Context, t *runs.Turn, why runs.Error) *runs
 	if why.Say == "" {
 		why.Say = text(texts.Of(ctx))
 	}
-	if start(t).Dry {
+	switch {
+	case start(t).Dry:
 		return &why
+	case awaited(t):
+		return &why // the run that waits for this one tells it
 	}
 	if len(to) == 0 && t.Route().Connector == "" {
 		to = []string{"owner"} // no other person would hear of it
@@ -282,13 +290,13 @@ func (v *visit) work(ctx context.Context) (next string, err error) {
 		v.noteSchemas()
 		return "", err
 	}
-	if err == nil && len(out.Output) > flows.MaxOutput {
-		err = &runs.Error{Code: CodeTooLarge, Text: fmt.Sprintf("%s put out %d bytes; the limit is %d", v.node.Name, len(out.Output), flows.MaxOutput)}
+	if most := v.most(next); err == nil && len(out.Output) > most {
+		err = &runs.Error{Code: CodeTooLarge, Text: fmt.Sprintf("%s put out %d bytes; the limit is %d", v.node.Name, len(out.Output), most)}
 	}
 	var failed *runs.Error
 	switch {
 	case errors.As(err, &failed) && v.node.Error != "":
-		v.state.Scratch.Error = &Failure{Node: v.node.Name, Code: failed.Code, Text: failed.Text, Tainted: slices.Contains([]string{CodeTool, CodeAgent, CodeFlow, CodeOutput}, failed.Code)}
+		v.state.Scratch.Error = &Failure{Node: v.node.Name, Code: failed.Code, Text: failed.Text, Visit: v.number, Tainted: slices.Contains([]string{CodeTool, CodeAgent, CodeFlow, CodeChild, CodeOutput}, failed.Code)}
 		v.state.Because(failed.Code)
 		v.end()
 		return v.node.Error, nil
@@ -336,9 +344,12 @@ func (v *visit) tries(ctx context.Context) (out Result, next string, err error) 
 	}
 }
 
-// usualTries is how often a node works that does not say it: an agent whose tools may have acted is not
-// started once more.
+// usualTries is how often a node works that does not say it: an agent whose tools may have acted, and a
+// flow, is not started once more.
 func (v *visit) usualTries() int {
+	if _, ok := v.node.Spec.(*flows.Child); ok {
+		return 1
+	}
 	if a := v.node.Agent(); a != nil && slices.ContainsFunc(a.Tools, func(tool string) bool {
 		return v.cfg.Effect(v.state.Turn.Agent, tool) != tools.ReadOnly
 	}) {
@@ -367,6 +378,8 @@ func (v *visit) try(ctx context.Context, try int) (out Result, next string, err 
 		return v.agent(ctx, &spec.Agent, try)
 	case *flows.Each:
 		return v.each(ctx, spec)
+	case *flows.Child:
+		return v.child(ctx, spec, try)
 	case *flows.Reply:
 		return v.reply(ctx, spec)
 	case *flows.Ask:

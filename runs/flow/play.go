@@ -50,10 +50,10 @@ type Started struct {
 // Expected is what is to happen. What is not set is not checked.
 type Expected struct {
 	Path    []string          `json:"path"`    // the nodes that ended, in order
-	Never   []string          `json:"never"`   // tools that are not called
+	Never   []string          `json:"never"`   // tools that are not called, and flows, as flow:name, that are not started
 	Replies []string          `json:"replies"` // texts, in order
 	Outputs map[string]any    `json:"outputs"` // of nodes
-	Calls   map[string]any    `json:"calls"`   // the arguments of the last call of a node
+	Calls   map[string]any    `json:"calls"`   // the arguments of the last call of a node, or the flow, text and payload of one that starts a flow
 	Fails   string            `json:"fails"`   // the code of the error with which the run fails
 	Asks    map[string]string `json:"asks"`    // the questions of nodes
 }
@@ -107,6 +107,7 @@ func (p Player) Play(ctx context.Context, c Case, cut int, lost bool) (Played, e
 			return p.Schema(tool)
 		},
 		Recorded: d.recorded,
+		Start:    d.start,
 		Notify:   func(context.Context, claybot.Agent, string, func(texts.Voice) string) {},
 		Rules:    func(claybot.Agent) tools.Rules { return tools.Rules{} },
 		Effect:   func(_ claybot.Agent, tool string) tools.Effect { return set.Effect(tool) },
@@ -295,6 +296,9 @@ func (f fakeTool) Call(_ context.Context, env tools.Env, args json.RawMessage) (
 func (d *desk) spawn(_ context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
 	if key := "agents/" + env.CallID; !d.started[key] { // the agents take their time
 		d.started[key] = true
+		for _, t := range tasks {
+			d.flowStarted(env, t)
+		}
 		return tools.Result{Wait: &claybot.Awaiting{Reason: claybot.AwaitChildren, Answers: []claybot.MessageID{"answer"}, Until: claybot.At(d.now)}}, nil
 	}
 	all := make([]claybot.Result, len(tasks))
@@ -309,6 +313,9 @@ func (d *desk) spawn(_ context.Context, env tools.Env, tasks []tools.Subagent) (
 		id := claybot.RunID(fmt.Sprintf("%s.%d", env.CallID, i))
 		d.tasks[id] = tasks[i].Task
 		all[i] = claybot.Result{RunID: id, OK: fails == "", Error: fails, Output: textOf(v), Tainted: env.Tainted}
+		if _, text := v.(string); tasks[i].Flow != "" && !text {
+			all[i].Value = json.RawMessage(all[i].Output)
+		}
 		if v == nil {
 			all[i].Output = ""
 		}

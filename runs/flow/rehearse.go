@@ -269,6 +269,10 @@ func (v *visit) pretend() (out Result, next string, done bool, err error) {
 		text = "give an agent the task: " + task.Task
 	case *flows.Each:
 		text = "give agents the items of " + spec.Over
+	case *flows.Child:
+		var task tools.Subagent
+		task, _, err = v.childTask(spec, nil)
+		text = strings.TrimSpace("start the flow " + spec.Flow + " with " + task.Task + " " + string(task.Payload))
 	case *flows.Reply:
 		out, text, err = v.wouldReply(spec)
 	case *flows.Ask:

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -80,7 +81,16 @@ type stepGiven struct{ Label, Text string }
 type childView struct {
 	Agent claybot.AgentID
 	Name  string
+	Flow  bool // it is the agent of a workflow
 	Run   *claybot.Run
+}
+
+// RunURL is the address that shows the run, of a workflow in its graph.
+func (c childView) RunURL() string {
+	if c.Flow {
+		return flowView{FlowDetail: web.FlowDetail{FlowView: web.FlowView{Name: c.Name}}}.address("", string(c.Run.ID), "")
+	}
+	return "/ui/runs/" + url.PathEscape(string(c.Run.ID))
 }
 
 // A seenFlow is what a run did, by node.
@@ -276,10 +286,15 @@ func viewFlowSteps(v *flowView, seen seenFlow) (all []flowStep) {
 // readChildren reads the newest run of each agent that a node started.
 func (b *flowPages) readChildren(ctx context.Context, s *flowStep) error {
 	for _, id := range s.agents {
-		c := childView{Agent: id}
-		var err error
-		if c.Name, err = b.rows.agentName(ctx, id); ignoreGone(err) != nil {
+		c := childView{Agent: id, Name: string(id)}
+		agent, err := b.agents.Agent(ctx, id)
+		if ignoreGone(err) != nil {
 			return err
+		}
+		if d := agent.Descriptor; d.Type == claybot.AgentFlow {
+			c.Name, c.Flow = d.Name, true
+		} else if err == nil {
+			c.Name = calledAs(agent)
 		}
 		newest, err := b.runs.RunPage(ctx, storage.RunQuery{Agent: id, Limit: 1})
 		if err != nil {

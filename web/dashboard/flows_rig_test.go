@@ -29,6 +29,7 @@ type shelf struct {
 	*rig
 	webFlows // what the pages do not call
 	flow     *flows.Flow
+	inner    *flows.Flow            // that flow may start; nil for none
 	kept     map[string]*flows.Flow // by version
 	faults   []web.FlowFault
 }
@@ -84,6 +85,9 @@ func newShelf(t *testing.T) *shelf {
 		Spawn: func(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
 			return s.system.Subagents.SpawnAndWait(ctx, env, tasks)
 		},
+		Start: func(ctx context.Context, env tools.Env, task tools.Subagent) (claybot.AgentID, error) {
+			return s.system.Subagents.StartSubagent(ctx, env, task)
+		},
 		Send: func(ctx context.Context, t *runs.Turn, to claybot.Route, key, text string) error {
 			return s.system.Output.Reply(ctx, t.Agent, t.Run.ID, to, key, text)
 		},
@@ -114,7 +118,17 @@ func fillNodes(t *runs.Turn, text string, names flow.Names) (any, error) {
 }
 
 // Engine implements worker.Flows.
-func (s *shelf) Engine(start claybot.FlowStart) string { return flow.NameOf(start.Name, s.flow.Hash) }
+func (s *shelf) Engine(start claybot.FlowStart) string {
+	return flow.NameOf(start.Name, s.Named(start.Name).Hash)
+}
+
+// Named implements agentsystem.Flows.
+func (s *shelf) Named(name string) *flows.Flow {
+	if s.inner != nil && s.inner.Name == name {
+		return s.inner
+	}
+	return s.flow
+}
 
 // Shapes implements worker.Flows.
 func (s *shelf) Shapes() map[string]runs.Shape {
@@ -141,7 +155,7 @@ func (s *shelf) view(f *flows.Flow) web.FlowView {
 
 // Flow implements web.Flows. The text of a node ends where the next one begins.
 func (s *shelf) Flow(_ context.Context, name, version string) (web.FlowDetail, error) {
-	f := s.flow
+	f := s.Named(name)
 	if version != "" {
 		f = s.kept[version]
 	}

@@ -90,7 +90,7 @@ func TestFlowPages(t *testing.T) {
 	says(t, v.page(at+"&node=clock"), "<code>current_time</code>", "Input", "&#34;zone&#34;: &#34;UTC&#34;", "Output")
 	thanks := v.page(at + "&node=thanks")
 	says(t, thanks, "Agents", "/ui/agents/")
-	if strings.Count(thanks[strings.Index(thanks, "<h3>Agents"):], "/ui/runs/") < 2 { // of the agent, and of the list below
+	if strings.Count(thanks[strings.Index(thanks, "<h3>Agents and"):], "/ui/runs/") < 2 { // of the agent, and of the list below
 		t.Error("the run of the agent is not linked")
 	}
 	says(t, v.page(at+"&node=sorry"), "not entered", "Not ordered &lt;script&gt;")
@@ -103,6 +103,23 @@ func TestFlowPages(t *testing.T) {
 	s.flow = &other
 	says(t, v.page(at), `id="flow-gone"`, `id="node-sorry"`)
 	denies(t, v.page(at), `id="start"`)
+}
+
+// A workflow that a node started is shown below the node, with its run on its own page.
+func TestNestedFlowPage(t *testing.T) {
+	s := newShelf(t)
+	s.put("inner", "owner: web/operator\nstart: one\nnodes: {one: {kind: template, value: gold, next: END}}\n")
+	s.inner = s.flow
+	s.put("outer", "owner: web/operator\nstart: dig\nnodes:\n  dig: {kind: flow, flow: inner, next: END}\n")
+	s.start()
+	v := s.visitor()
+	at := v.begin("outer", url.Values{"key": {"k1"}})
+	s.reached(at, claybot.RunSucceeded)
+	page := v.page(at + "&node=dig")
+	says(t, page, "Agents and workflows", "gold", "/ui/flows/inner?run=")
+	_, rest, _ := strings.Cut(page, "/ui/flows/inner?run=")
+	id, _, _ := strings.Cut(rest, `"`)
+	says(t, v.page("/ui/flows/inner?run="+id), `id="node-one"`, "It has come to its end, from one.")
 }
 
 // What cannot be shown or started says why.

@@ -168,7 +168,7 @@ func hostileFlow(x string, who viewer) flowView {
 	}
 	v.Steps = viewFlowSteps(&v, seen)
 	v.Chosen = &v.Steps[1]
-	v.Chosen.Chosen, v.Chosen.Children = true, []childView{{claybot.AgentID(x), x, &run}}
+	v.Chosen.Chosen, v.Chosen.Children = true, []childView{{claybot.AgentID(x), x, false, &run}}
 	for i := range v.Steps {
 		v.Steps[i].URL = v.choose(v.Steps[i].Name)
 	}
