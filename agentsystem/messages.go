@@ -93,6 +93,22 @@ func (o *Output) Tells(ctx context.Context, env tools.Env, to string) *tools.Dis
 	return &tools.Disclosure{Owners: []string{mine.Owner}, Program: program, Text: texts.Of(ctx).Discloses(texts.OfConversation, mine, found.readers)}
 }
 
+// ReplyDiscloses returns what a text of a run which others may not read makes readable in a chat that an
+// operator chose; nil for nothing. While the readers cannot be found out, no person may approve it.
+func (o *Output) ReplyDiscloses(ctx context.Context, env tools.Env, to claybot.Route) *tools.Disclosure {
+	found, err := o.listedChat(ctx, to.Connector, to.ChannelID)
+	if err != nil {
+		return &tools.Disclosure{Text: texts.Of(ctx).In(texts.DisclosesUnknown)}
+	}
+	mine := o.readers(ctx, env)
+	if !o.people.Discloses(mine, found.readers) {
+		return nil
+	}
+	by, user, _ := strings.Cut(mine.Owner, "/")
+	program := o.people.Program(claybot.User(by, "", user))
+	return &tools.Disclosure{Owners: []string{mine.Owner}, Program: program, Text: texts.Of(ctx).Discloses(texts.OfConversation, mine, found.readers)}
+}
+
 // chat finds a chat that an agent may write into: where its run answers, another conversation of
 // its person, or one that the operator lists for its profile.
 func (o *Output) chat(ctx context.Context, env tools.Env, to string) (chatFound, error) {

@@ -2,6 +2,8 @@ package texts
 
 import (
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -19,6 +21,18 @@ const DisclosesUnknown = "it cannot be found out now who will be able to read wh
 // Discloses says who will be able to read what only others can read now.
 func (v Voice) Discloses(what string, source, sink claybot.Audience) string {
 	return v.Say(what, v.Readers(sink), v.Readers(source))
+}
+
+// ApproveReply asks whether a workflow may send a text to other readers; why says who they are. Of a
+// long text it shows the beginning.
+func (v Voice) ApproveReply(flow, why, text string, most int) string {
+	return v.Say("May the workflow %s send this? %s.", flow, upperFirst(why)) + "\n\n" + connectors.Cut(text, most)
+}
+
+// upperFirst is a text that begins a sentence.
+func upperFirst(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
 }
 
 // Readers names an audience.

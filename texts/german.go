@@ -58,6 +58,7 @@ var german = map[string]string{
 	"Reply to this message and mention me.":                                                       "Antworte auf diese Nachricht und erwähne mich dabei.",
 	"Your next message here is the answer, or a reply to this one.":                               "Deine nächste Nachricht hier ist die Antwort, oder eine Antwort auf diese.",
 	"I stopped %d workflow that was started here.|I stopped %d workflows that were started here.": "Ich habe %d Workflow angehalten, der hier begonnen wurde.|Ich habe %d Workflows angehalten, die hier begonnen wurden.",
+	"May the workflow %s send this? %s.":                                                          "Darf der Workflow %s das senden? %s.",
 	"Your next message here is the answer.":                                                       "Deine nächste Nachricht hier ist die Antwort.",
 	"an answer of %s to: “%s”":                                                                    "eine Antwort von %s auf: „%s“",
 	"Several questions wait for your answer here. Reply to the one that you mean, or begin your message with its id, for example `%s: …`:":                             "Hier warten mehrere Fragen auf deine Antwort. Antworte auf die, die du meinst, oder beginne deine Nachricht mit ihrer ID, zum Beispiel `%s: …`:",

@@ -40,6 +40,10 @@ func (e *engines) flowEngine(lib *library, settle flow.Settle) *flow.Engine {
 			}
 			return ""
 		},
+		Outside: func(a claybot.Agent, tool string) bool {
+			spec, known := e.box.of(a).Spec(tool)
+			return known && spec.Source != "" || slices.Contains(web.RequestTools, tool)
+		},
 		Spawn: func(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
 			return e.system.Subagents.SpawnAndWait(ctx, env, tasks)
 		},
@@ -48,6 +52,9 @@ func (e *engines) flowEngine(lib *library, settle flow.Settle) *flow.Engine {
 		},
 		Send: func(ctx context.Context, t *runs.Turn, to claybot.Route, key, text string) error {
 			return e.system.Output.Reply(ctx, t.Agent, t.Run.ID, to, key, text)
+		},
+		Discloses: func(ctx context.Context, t *runs.Turn, to claybot.Route) *tools.Disclosure {
+			return e.system.Output.ReplyDiscloses(ctx, tools.Env{Agent: t.Agent, Run: t.Run.ID, Route: t.Route()}, to)
 		},
 		Recorded: func(ctx context.Context, run claybot.RunID) ([]claybot.Record, error) {
 			r, err := e.system.Overview.RunByID(ctx, run)
@@ -65,13 +72,19 @@ func (e *engines) flowEngine(lib *library, settle flow.Settle) *flow.Engine {
 	})
 }
 
-// trigger returns the message that started the run of a turn.
-func trigger(t *runs.Turn) claybot.AgentMessage {
-	i := slices.IndexFunc(t.Messages, func(m claybot.AgentMessage) bool { return m.Flow != nil })
-	if i < 0 {
-		return claybot.AgentMessage{}
+// trigger returns the message that started the run of a turn; that of an album has the files of all parts, and
+// the caption.
+func trigger(t *runs.Turn) (m claybot.AgentMessage) {
+	for _, part := range t.Messages {
+		switch {
+		case part.Flow == nil:
+		case m.Flow == nil:
+			m = part
+		default:
+			m.Text, m.Files = cmp.Or(m.Text, part.Text), append(slices.Clip(m.Files), part.Files...)
+		}
 	}
-	return t.Messages[i]
+	return m
 }
 
 // fillTurn fills a template of a flow in a run.

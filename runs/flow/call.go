@@ -94,7 +94,11 @@ func (v *visit) call(ctx context.Context, spec *flows.Tool, try int) (out Result
 			return out, "", err
 		}
 	}
-	out, next, err = v.resulted(spec, *result)
+	got := *result
+	if !asked.Private && v.cfg.Outside != nil && v.cfg.Outside(v.state.Turn.Agent, spec.Tool) {
+		got.Private = false
+	}
+	out, next, err = v.resulted(spec, got)
 	if v.again() && codeOf(err) == CodeDenied { // what has acted stays
 		if e := v.past.visit(v.node.Name, v.number); e != nil {
 			return v.reuse(*e)

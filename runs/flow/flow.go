@@ -73,12 +73,18 @@ type Config struct {
 	Effect func(a claybot.Agent, tool string) tools.Effect
 	// Schema names what the arguments of a tool of the agent are; empty: it has no such tool now.
 	Schema func(a claybot.Agent, tool string) string
+	// Outside reports whether a tool is a program outside, such as one of an MCP server: what it returns to
+	// a call that the file makes is kept from no chat that the file names. nil: none is.
+	Outside func(a claybot.Agent, tool string) bool
 	// Spawn starts agents and flows and waits for them, see tools.Agents.
 	Spawn func(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error)
 	// Start starts an agent and does not wait, see tools.Agents.
 	Start func(ctx context.Context, env tools.Env, task tools.Subagent) (claybot.AgentID, error)
 	// Send sends a text to a chat, once for each key in a run.
 	Send func(ctx context.Context, t *runs.Turn, to claybot.Route, key, text string) error
+	// Discloses says what a text which the run keeps from others makes readable in a chat, by more people;
+	// nil, and a nil result: nothing.
+	Discloses func(ctx context.Context, t *runs.Turn, to claybot.Route) *tools.Disclosure
 	// Route reads a chat as connector/channel.
 	Route func(v string) (claybot.Route, error)
 	// Recorded returns the records of an earlier run; none where they are not kept any more.
@@ -444,34 +450,4 @@ func (v *visit) wait(spec *flows.Wait) (out Result, next string, err error) {
 		return out, "", &runs.WaitError{Awaiting: claybot.Awaiting{Reason: claybot.AwaitTime, Answers: []claybot.MessageID{never}, Until: until}}
 	}
 	return v.put(until.Time().UTC().Format(time.RFC3339), mark{}), v.node.Next, nil
-}
-
-// reply sends a text.
-func (v *visit) reply(ctx context.Context, spec *flows.Reply) (out Result, next string, err error) {
-	text, taint, err := v.text(spec.Text, nil)
-	if err != nil {
-		return out, "", err
-	}
-	if strings.TrimSpace(text) == "" || runs.IsNoReply(text) {
-		return v.put("", mark{}), v.node.Next, nil
-	}
-	to := spec.To
-	if len(to) == 0 {
-		to = []string{"trigger"}
-	}
-	for i, place := range to {
-		route := v.state.Turn.Route()
-		if place != "trigger" {
-			if route, err = v.cfg.Route(place); err != nil {
-				return out, "", &runs.Error{Code: CodeFlow, Text: fmt.Sprintf("%s: %v", v.node.Name, err)}
-			}
-		}
-		if route.Connector == "" {
-			continue // the trigger has no place
-		}
-		if err := v.cfg.Send(ctx, v.state.Turn, route, v.id(fmt.Sprint(i)), text); err != nil {
-			return out, "", err
-		}
-	}
-	return v.put(text, taint), v.node.Next, nil
 }
