@@ -204,7 +204,7 @@ func (a *assembly) makeIntake() {
 	}
 	follow := &moves{agents: a.agents, index: a.Index, outbox: a.Outbox, parked: a.Parking, named: a.Named, people: s.People, sender: s.deliverer, worker: s.Worker, members: a.Members, overhearing: s.overhearing, pending: a.pending, log: a.Log}
 	*a.parking = parking{
-		flows: a.Flows,
+		flows: a.Flows, marks: a.Marks,
 		moves: follow, store: a.Parking, index: a.Index, receipts: a.Inbox, intake: a.intake, people: s.People, sender: s.deliverer, worker: s.Worker,
 		members: a.Members, meter: a.Meter, log: a.Log, counts: a.parking.counts,
 	}

@@ -44,6 +44,8 @@ type parking struct {
 	log      *slog.Logger
 	counts   *parkingCounts
 	flows    Flows // nil: there are none
+	// marks say where albums go; nil: their parts do not belong together.
+	marks storage.CheckpointSet
 }
 
 // parkingCounts are what this member knows of parked messages.

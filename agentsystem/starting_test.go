@@ -213,3 +213,54 @@ func TestFlowKeyUsed(t *testing.T) {
 		}
 	})
 }
+
+// A taker is an engine that notes the messages of its runs.
+type taker struct{ took *[]string }
+
+func (x taker) Run(_ context.Context, t *runs.Turn) iter.Seq2[claybot.Record, error] {
+	return func(func(claybot.Record, error) bool) {
+		var ids []string
+		for _, m := range t.Messages {
+			ids = append(ids, string(m.ID))
+		}
+		*x.took = append(*x.took, strings.Join(ids, " "))
+	}
+}
+
+// All parts of an album go where its first part went, as one, also over a crash between them; a part that
+// comes when the run has begun starts no other one.
+func TestFlowTakesAlbums(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		took := new([]string)
+		r.flows, r.engines = orders{}, map[string]runs.Engine{claybot.EngineFlow: taker{took}}
+		r.start()
+		part := func(id, text, album string) {
+			m := msg(id, text)
+			m.Context.GroupID = album
+			r.post(ann, m)
+		}
+		part("a1", "order these", "a")
+		after(500 * time.Millisecond)
+		part("a2", "", "a")
+		r.crash()
+		r.start()
+		part("a1", "order these", "a")
+		part("a3", "", "a")
+		after(10 * time.Second)
+		part("a4", "", "a")
+		after(10 * time.Second)
+		if got := strings.Join(*took, ", "); got != "a1 a2 a3" {
+			t.Errorf("the flow took %q, want a1 a2 a3 in one run", got)
+		}
+		if n := len(r.mind.asked()); n != 0 {
+			t.Errorf("the agent of the chat was asked %d times", n)
+		}
+		part("b1", "look", "b")
+		part("b2", "order this", "b")
+		after(10 * time.Second)
+		if n := len(r.mind.asked()); n != 1 || len(*took) != 1 {
+			t.Errorf("of an album of the chat, its agent was asked %d times, and the flow took %q", n, *took)
+		}
+	})
+}

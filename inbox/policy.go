@@ -107,6 +107,8 @@ func (p Policy) joins(first, prev, m claybot.AgentMessage, n int) bool {
 // a run, because the skill may narrow what the run may do.
 func Together(first, m claybot.AgentMessage) bool {
 	switch {
+	case first.Flow != nil && m.Flow != nil && m.Silent && m.Context.GroupID != "" && m.Context.GroupID == first.Context.GroupID:
+		return true // parts of one album, which a flow took
 	case alone(first) || alone(m):
 		return false
 	case m.Silent:

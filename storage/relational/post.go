@@ -196,7 +196,7 @@ func receiveMessage(c *Conn, a *inboxRow, m claybot.AgentMessage, skipped string
 			return err
 		}
 	}
-	if skipped != "" || silent(m) {
+	if skipped != "" || silent(m) && (m.Context.GroupID == "" || a.firstN == 0) { // else a part of an album that waits
 		return nil
 	}
 	if err := holdAlbum(c, a, m, at); err != nil {
