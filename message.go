@@ -157,11 +157,20 @@ type FlowStart struct {
 	// version in any case.
 	Version string `json:"version,omitempty"`
 	Pinned  bool   `json:"pinned,omitempty"`
+	// Busy says what the message does where its agent is at work or has others to take first;
+	// empty: it waits. See BusySkip.
+	Busy string `json:"busy,omitempty"`
 	// Dry: nothing that acts is called. What the run would do is in the records of its nodes.
 	Dry bool `json:"dry,omitempty"`
 	// Replay is the run whose results this one uses again.
 	Replay *FlowReplay `json:"replay,omitempty"`
 }
+
+// The values of FlowStart.Busy.
+const (
+	BusySkip   = "skip"   // it starts no run
+	BusyCancel = "cancel" // it takes the place of the run and of the others
+)
 
 // A FlowReplay says what of another run of a flow is used again.
 type FlowReplay struct {

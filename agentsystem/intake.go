@@ -278,6 +278,8 @@ func (i *intake) accepted(ctx context.Context, agent claybot.Agent, m claybot.Ag
 		if !m.From.Bot {
 			i.notifyHourly(ctx, agent, m, "full/"+string(agent.ID), texts.Of(ctx).InboxFull())
 		}
+	case storage.SkippedBusy:
+		i.notifyHourly(ctx, agent, m, "busy/"+string(agent.ID), texts.Of(ctx).FlowBusy(m.Flow.Name))
 	case inbox.SkippedFlood:
 		i.notifyHourly(ctx, agent, m, "flood/"+i.people.Identities(m.Speaker(agent.Descriptor))[0], texts.Of(ctx).Flood(i.most()))
 	}

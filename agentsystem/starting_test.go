@@ -24,6 +24,7 @@ import (
 type orders struct{}
 
 func (orders) Engine(claybot.FlowStart) string { return claybot.EngineFlow + ":orders@1" }
+func (orders) Max(string) int                  { return 0 }
 func (orders) Shapes() map[string]runs.Shape   { return nil }
 func (orders) Named(string) *flows.Flow        { return nil }
 

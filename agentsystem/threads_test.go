@@ -23,6 +23,7 @@ import (
 type shelf map[string]*flows.Flow
 
 func (s shelf) Engine(start claybot.FlowStart) string { return flow.NameOf(start.Name, "1") }
+func (s shelf) Max(name string) int                   { return s[name].Concurrency.Max }
 func (s shelf) Shapes() map[string]runs.Shape         { return nil }
 
 func (s shelf) Take(to claybot.Descriptor, m claybot.AgentMessage) (claybot.Descriptor, claybot.AgentMessage, bool) {
@@ -33,7 +34,11 @@ func (s shelf) Take(to claybot.Descriptor, m claybot.AgentMessage) (claybot.Desc
 	route, owner := m.ReplyRoute(to), m.Speaker(to)
 	m.Type, m.Kind, m.Route, m.Alone = claybot.MessageSystem, claybot.KindTrigger, &route, true
 	m.Flow = &claybot.FlowStart{Name: name, Connector: to.Connector, ChannelID: to.ChannelID}
-	return claybot.Descriptor{Type: claybot.AgentFlow, UID: string(m.ID), Owner: owner, Name: name}, m, true
+	d := claybot.Descriptor{Type: claybot.AgentFlow, UID: string(m.ID), Owner: owner, Name: name}
+	if c := s[name].Concurrency; c.Key != "" {
+		d.UID, m.Flow.Busy = c.Key, c.Busy
+	}
+	return d, m, true
 }
 
 // shelve gives a rig the engine of flows, and these. A prompt that is {text} is the text of the trigger.

@@ -81,6 +81,13 @@ func flowKind(k key) setter {
 			*a = new(flows.Approve)
 			r.group(at, n, *a)
 		})
+	case "flow concurrency":
+		return into(func(r *reader, at place, n *yaml.Node, c *flows.Concurrency) {
+			if n.Kind == yaml.MappingNode {
+				c.Lines = linesOf(n)
+			}
+			r.group(at, n, c)
+		})
 	case "flow subagents":
 		return into(func(r *reader, at place, n *yaml.Node, all *[]claybot.Helper) {
 			var list []Helper

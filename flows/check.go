@@ -157,6 +157,9 @@ func (c *checker) head() {
 	} else {
 		c.isNode(f.Lines["start"], "start", f.Start)
 	}
+	if busy := f.Concurrency; busy.Key == "" && (busy.Busy == claybot.BusySkip || busy.Busy == claybot.BusyCancel) {
+		c.add(busy.Lines["busy"], "concurrency.busy", "needs key: runs of equal keys do not work at the same time")
+	}
 	for _, to := range f.Failed {
 		if to != "owner" {
 			c.valid(f.Lines["on_failure"], "on_failure", to, c.world.Route)

@@ -61,7 +61,7 @@ func faultsOf(text string) (all []string) {
 // good is a flow in which each fault below is planted, by one replacement.
 const good = `owner: slack/U1
 profile: support
-key: "{{ trigger.channel }}"
+concurrency: {max: 20, key: "{{ trigger.channel }}", busy: cancel}
 time: 2h
 on_failure: [owner, slack/C1]
 triggers:
@@ -92,8 +92,13 @@ func TestPlantedFaults(t *testing.T) {
 		{"owner: slack/U1", "owners: slack/U1", "1: owners"},
 		{"owner: slack/U1\n", "owner: U1\n", "1: owner"},
 		{"profile: support", "profile: suport", "2: profile: there is no profile"},
-		{"trigger.channel }}", "trigger.chanel }}", "3: key: trigger has no field"},
-		{"trigger.channel }}", "ask.kind }}", "3: key: ask may not have run"},
+		{"trigger.channel }}", "trigger.chanel }}", "3: concurrency.key: trigger has no field"},
+		{"busy: cancel", "busy: cancl", "3: concurrency.busy: \"cancl\" is not one of queue, skip, cancel"},
+		{"key: \"{{ trigger.channel }}\", ", "", "3: concurrency.busy: needs key"},
+		{"max: 20", "max: 0", "3: concurrency.max: "},
+		{"max: 20", "mx: 20", "3: concurrency.mx: unknown key; did you mean max?"},
+		{"concurrency: {", "concurency: {", "3: concurency: unknown key; did you mean concurrency?"},
+		{"trigger.channel }}", "ask.kind }}", "3: concurrency.key: ask may not have run"},
 		{"time: 2h", "time: soon", "4: time"},
 		{"time: 2h", "time: 99d", "4: time"},
 		{"on_failure: [owner, slack/C1]", "on_failure: [ownr]", "5: on_failure"},

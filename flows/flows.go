@@ -52,8 +52,8 @@ type Flow struct {
 	Owner string `key:"owner"`
 	// Profile gives model, tools and permissions; empty: the default one.
 	Profile string `key:"profile"`
-	// Key is a template: runs whose keys are equal have one agent and run one after another.
-	Key string `key:"key"`
+	// Concurrency says which runs work at the same time.
+	Concurrency Concurrency `key:"concurrency" kind:"flow concurrency"`
 	// Time ends a run; 0: no limit.
 	Time     time.Duration `key:"time" kind:"flow time"`
 	Triggers []Trigger     `key:"triggers" kind:"flow triggers"`
@@ -63,6 +63,17 @@ type Flow struct {
 	// connector/channel.
 	Failed []string `key:"on_failure" kind:"texts"`
 	Lines  Lines
+}
+
+// A Concurrency bounds the runs of a flow at work.
+type Concurrency struct {
+	// Max is how many runs work at the same time on a member, without those that wait; 0: no limit.
+	Max int `key:"max" limits:"1..1000"`
+	// Key is a template: runs whose keys are equal have one agent and run one after another. Busy says
+	// what a message does that finds a run of its key.
+	Key   string `key:"key"`
+	Busy  string `key:"busy" words:"queue,skip,cancel"`
+	Lines Lines
 }
 
 // HashOf names a version of a flow by its text.

@@ -145,7 +145,7 @@ func (c *checker) templates() {
 	if c.world.Uses == nil {
 		return
 	}
-	c.template(templated{"key", c.flow.Key, c.flow.Lines["key"]}, nil, nil)
+	c.template(templated{"concurrency.key", c.flow.Concurrency.Key, c.flow.Concurrency.Lines["key"]}, nil, nil)
 	before := c.before()
 	for i := range c.flow.Nodes {
 		n := &c.flow.Nodes[i]

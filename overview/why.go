@@ -297,6 +297,8 @@ func skippedWords(reason string) string {
 		"empty":                   texts.SkipEmpty,
 		"too_long":                texts.SkipTooLong,
 		inbox.SkippedFull:         texts.SkipFull,
+		storage.SkippedBusy:       texts.SkipBusy,
+		storage.SkippedNewer:      texts.SkipNewer,
 		inbox.SkippedFlood:        texts.SkipFlood,
 		inbox.SkippedBot:          texts.SkipBot,
 		"operator":                texts.SkipOperator,

@@ -187,6 +187,10 @@ const (
 	SkippedDeletion = "deletion" // it has ended a pending message, or canceled its run
 	SkippedLate     = "late"     // it came too late to change anything
 	SkippedDeleted  = "deleted"
+	// SkippedBusy has a message that started no run of a workflow because one was at work, and
+	// SkippedNewer one whose place a newer message took; see claybot.FlowStart.Busy.
+	SkippedBusy  = "flow_busy"
+	SkippedNewer = "flow_newer"
 	// SkippedStopped has a message that was stopped before its turn; see claybot.StopCommand.
 	SkippedStopped = "canceled"
 )

@@ -32,6 +32,8 @@ const (
 	SkipEmpty         = "it had no text"
 	SkipTooLong       = "it was too long; the sender was told"
 	SkipFull          = "too many messages waited already; the sender was told"
+	SkipBusy          = "its workflow was still at work, and starts once at a time"
+	SkipNewer         = "a newer message to its workflow took its place"
 	SkipBot           = "its sender is a bot, and only ten messages an hour from a bot start a run"
 	SkipFlood         = "its sender wrote more messages within a minute than limits.runs_per_minute allows, and was told so once in that hour"
 	SkipOperator      = "dropped by an operator"

@@ -249,6 +249,11 @@ func (v Voice) InboxFull() string {
 	return v.Say("Too many of your messages are waiting, so I didn't accept the last one. Please wait, or stop my current task with /stop.")
 }
 
+// FlowBusy says that a message started no run of a workflow.
+func (v Voice) FlowBusy(flow string) string {
+	return v.Say("The workflow %s is still at work, so your last message did not start it again.", flow)
+}
+
 // Flood says that a person writes faster than the limit of messages a minute allows.
 func (v Voice) Flood(most int) string {
 	return v.Say("You send messages faster than I may take them, which is %d a minute. I won't answer those above that; please send what matters again in a minute.", most)

@@ -134,6 +134,7 @@ type Worker struct {
 	log        *slog.Logger
 	charges    chargeBook
 	engines    engines
+	places     *places       // nil: there are no workflows
 	draining   chan struct{} // closed at the start of a shutdown
 	leasesLost atomic.Int64
 }
@@ -144,6 +145,9 @@ func New(cfg Config) *Worker {
 	s := &Worker{
 		Boot: boot, stores: cfg.Stores, parts: cfg.Parts, members: cfg.Members, meter: cfg.Meter, transcribe: cfg.Transcribe, voice: voice{speak: cfg.Speak, log: cfg.Log}, log: cfg.Log,
 		charges: chargeBook{cfg.Stores.Marks, cfg.Log}, engines: make(engines), draining: make(chan struct{}),
+	}
+	if cfg.Parts.Flows != nil {
+		s.places = newPlaces(cfg.Parts.Flows.Max)
 	}
 	s.Health.keep(boot)
 	s.Recovery = newRecovery(boot, cfg.Log, s.charges.survived)

@@ -68,6 +68,8 @@ func (s *Worker) Shapes() map[string]runs.Shape {
 type Flows interface {
 	// Engine returns the engine of a run that begins now.
 	Engine(claybot.FlowStart) string
+	// Max is how many runs of a flow may be at work here at the same time; 0: there is no limit.
+	Max(flow string) int
 	// Shapes are the graphs of the flows, by their engines.
 	Shapes() map[string]runs.Shape
 }

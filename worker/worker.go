@@ -80,7 +80,11 @@ func (s *Worker) Work(box *inbox.AgentInbox, leave func()) {
 	case box.Run == nil && loud(box.Waiting).Type == claybot.MessageCompact:
 		err = s.compact(ctx, box, agent, profile)
 	default:
-		err = s.pass(ctx, box, agent, profile, nil)
+		var out func()
+		if out, err = s.takePlace(box, leave); err == nil {
+			err = s.pass(ctx, box, agent, profile, nil)
+			out()
+		}
 	}
 	if err != nil {
 		s.release(box, profile.Policy, err, leave)

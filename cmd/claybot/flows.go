@@ -378,6 +378,14 @@ func (l *library) Engine(start claybot.FlowStart) string {
 	return flow.NameOf(start.Name, cmp.Or(start.Version, "gone"))
 }
 
+// Max implements worker.Flows.
+func (l *library) Max(name string) int {
+	if f := l.Named(name); f != nil {
+		return f.Concurrency.Max
+	}
+	return 0
+}
+
 // Shapes implements worker.Flows.
 func (l *library) Shapes() map[string]runs.Shape {
 	all := make(map[string]runs.Shape)
@@ -449,13 +457,16 @@ func (l *library) bound(f *flows.Flow, to claybot.Descriptor, m claybot.AgentMes
 		m.Deadline = claybot.At(time.Now().Add(f.Time))
 	}
 	to.Name, to.Profile = f.Name, f.Profile
-	if f.Key == "" {
+	if f.Concurrency.Key == "" {
 		return to, m
 	}
-	key, err := fillFlow(nil, m, f.Key, flow.Names{})
+	key, err := fillFlow(nil, m, f.Concurrency.Key, flow.Names{})
 	if err != nil {
 		l.log.Warn("the key of a flow cannot be filled, so that its run waits for no other", "flow", f.Name, "message", m.ID, "err", err)
 		return to, m
+	}
+	if m.Flow.Busy = f.Concurrency.Busy; m.Flow.Dry {
+		m.Flow.Busy = ""
 	}
 	to.UID = connectors.FileID("flow", f.Name, fmt.Sprintf("key\x00%s\x00%v", to.Owner, key)) // an agent acts for one owner
 	return to, m

@@ -49,7 +49,7 @@ func flowLibrary(t *testing.T, world flows.World) (l *library, dir string) {
 }
 
 const ticket = `owner: chat/boss
-key: "{{ trigger.channel }}"
+concurrency: {key: "{{ trigger.channel }}", busy: skip, max: 2}
 time: 1h
 triggers: {chat: {on: chat}, daily: {cron: "0 9 * * *"}}
 start: tell
@@ -71,7 +71,7 @@ func TestFlowOwner(t *testing.T) {
 	}
 	take := func(user string, from claybot.Sender) claybot.Descriptor {
 		d, m, ok := l.Take(claybot.User("chat", "room", user), claybot.AgentMessage{ID: claybot.MessageID(user), Type: claybot.MessageUser, From: from})
-		if !ok || m.Flow.Version != l.Named("ticket").Hash || m.Deadline == 0 {
+		if !ok || m.Flow.Version != l.Named("ticket").Hash || m.Flow.Busy != claybot.BusySkip || m.Deadline == 0 {
 			t.Errorf("%s: %v %+v", user, ok, m)
 		}
 		return d

@@ -160,6 +160,15 @@ func admitMessage(c *Conn, a *inboxRow, p storage.Posting, at int64) (done stora
 		if a.run == "" || a.run != m.Run {
 			done.Skipped = skippedRunEnded
 		}
+	case m.Flow != nil && m.Flow.Busy == claybot.BusySkip && (a.run != "" || a.waiting > 0):
+		done.Skipped = storage.SkippedBusy
+	case m.Flow != nil && m.Flow.Busy == claybot.BusyCancel:
+		if a.run != "" {
+			done.Canceled, err = a.run, askCancel(c, a, cmp.Or(p.By, "user"), at)
+		}
+		if err == nil {
+			done.Dropped, err = dropWaiting(c, a, storage.SkippedNewer, nil)
+		}
 	case p.MaxWaiting > 0 && a.waiting >= int64(p.MaxWaiting):
 		done.Skipped = skippedInboxFull
 	}

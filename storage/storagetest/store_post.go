@@ -142,6 +142,23 @@ var postTests = []storeTest{
 		b.equal("a repeat stays refused", post("m3").Added, false)
 		b.equal("waiting", ids(b.hold(nodeOne).Waiting), []claybot.MessageID{"m2", "m4"})
 	}},
+	{"a workflow at work", func(b *bed) {
+		post := func(id, busy string) storage.Posted {
+			m := userMessage(id)
+			m.Type, m.Kind, m.Flow = claybot.MessageSystem, claybot.KindTrigger, &claybot.FlowStart{Name: "f", Busy: busy}
+			return b.deliver(storage.Posting{To: b.agent, Message: m})
+		}
+		b.equal("the first is not skipped", post("m1", claybot.BusySkip).Skipped, "")
+		b.equal("one waits", post("m2", claybot.BusySkip).Skipped, storage.SkippedBusy)
+		b.equal("it waits", post("m3", "").Skipped, "")
+		run := ok(b.Begin(b.ctx, b.hold(nodeOne).Lease, "r1", []claybot.MessageID{"m1"}, ""))(b)
+		b.equal("one is at work", post("m4", claybot.BusySkip).Skipped, storage.SkippedBusy)
+		done := post("m5", claybot.BusyCancel)
+		b.equal("canceled", []any{done.Skipped, done.Canceled, done.Dropped}, []any{"", run.ID, []claybot.MessageID{"m3"}})
+		b.equal("the one before", ok(b.Receipt(b.ctx, "m3"))(b).Skipped, storage.SkippedNewer)
+		b.equal("again", post("m5", claybot.BusyCancel).Added, false)
+		b.equal("waiting", ids(ok(b.Waiting(b.ctx, b.agent, 9))(b)), []claybot.MessageID{"m5"})
+	}},
 	{"cancel", func(b *bed) {
 		cancel := func(id string) storage.Posting {
 			p := b.typed(claybot.MessageCancel, id)

@@ -130,6 +130,9 @@ func (s *shelf) Named(name string) *flows.Flow {
 	return s.flow
 }
 
+// Max implements worker.Flows.
+func (s *shelf) Max(string) int { return 0 }
+
 // Shapes implements worker.Flows.
 func (s *shelf) Shapes() map[string]runs.Shape {
 	return map[string]runs.Shape{s.Engine(claybot.FlowStart{Name: s.flow.Name}): {Name: s.flow.Name, Start: s.flow.Start, Edges: s.flow.Names()}}

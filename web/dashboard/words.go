@@ -331,6 +331,8 @@ var skips = map[string]string{
 	"command":        "it was a command, which claybot answers itself",
 	"reset":          "the conversation was reset first",
 	"inbox_full":     "too many messages were waiting",
+	"flow_busy":      "its workflow was still at work",
+	"flow_newer":     "a newer message took its place",
 	"run_ended":      "the run that it was for had ended",
 	"damaged":        "the files of its agent cannot be read",
 	"stopped":        "it was stopped before it started",
@@ -437,6 +439,7 @@ var skipAdvice = map[string]advice{
 	"token_rejected": {"Give the connector a valid token.", "Open Health", "/ui/health"},
 	"reset":          skippedForGood, "stopped": skippedForGood, "canceled": skippedForGood,
 	"operator": skippedForGood, "agent_deleted": skippedForGood, "run_ended": skippedForGood,
+	"flow_busy": skippedForGood, "flow_newer": skippedForGood,
 }
 
 var skippedForGood = advice{Text: "It was dropped for good. The sender can send it again."}

@@ -1,0 +1,129 @@
+package agentsystem_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/flows"
+	"github.com/claybot/claybot/runs"
+)
+
+// As many runs of a workflow are at work as it says, in the order in which they came. The others hold up no
+// chat, can be dropped, and go on after a restart; and a run that waits has no place.
+func TestFlowPlaces(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		var mu sync.Mutex
+		var begun []string
+		atWork, most := 0, 0
+		held := make(chan struct{})
+		work := func(ctx context.Context, x *runs.Turn, yield func(claybot.Record, error) bool) {
+			text := x.Messages[0].Text
+			if text == "memo waits" {
+				yield(claybot.Record{}, &runs.WaitError{Awaiting: claybot.Awaiting{Reason: claybot.AwaitTime, Answers: []claybot.MessageID{"never"}, Until: claybot.At(time.Now().Add(time.Hour * 24))}})
+				return
+			}
+			mu.Lock()
+			begun = append(begun, text)
+			atWork++
+			most = max(most, atWork)
+			mu.Unlock()
+			defer func() { mu.Lock(); atWork--; mu.Unlock() }()
+			select {
+			case <-held:
+			case <-ctx.Done():
+				yield(claybot.Record{}, context.Cause(ctx))
+			}
+		}
+		f := remembering("memo", &flows.Agent{Prompt: "{text}"})
+		f.Concurrency.Max = 2
+		r.maxRuns = 3
+		start := func() {
+			r.flows = shelf{"memo": f}
+			r.engines = map[string]runs.Engine{claybot.EngineFlow: engineFunc(work)}
+			r.start()
+		}
+		start()
+		for _, text := range []string{"memo waits", "memo 1", "memo 2", "memo 3", "memo 4", "memo 5", "memo 6"} {
+			r.say(text)
+			after(time.Second)
+		}
+		r.say("hello")
+		after(time.Second)
+		r.wants("re: hello")
+		if got := fmt.Sprint(begun); got != "[memo 1 memo 2]" {
+			t.Errorf("at work: %s", got)
+		}
+		if _, err := r.db.Drop(r.Context(), r.receipt("memo 3").Agent, "operator", "memo 3"); err != nil {
+			t.Fatal(err)
+		}
+		r.shut()
+		begun = nil
+		start()
+		after(time.Minute)
+		if len(begun) != 2 {
+			t.Errorf("at work after a restart: %q", begun)
+		}
+		close(held)
+		after(time.Hour)
+		slices.Sort(begun)
+		if got := fmt.Sprint(begun); most != 2 || got != "[memo 1 memo 2 memo 4 memo 5 memo 6]" {
+			t.Errorf("%d at most, in the end: %s", most, got)
+		}
+		for _, i := range []int{1, 2, 4, 5, 6} {
+			if x := r.receipt(claybot.MessageID(fmt.Sprint("memo ", i))); x.Run == nil || x.Run.State != claybot.RunSucceeded {
+				t.Errorf("%d: %+v", i, x.Run)
+			}
+		}
+	})
+}
+
+// What a message does that finds a run of its key at work: it starts none, which the person is told, or it
+// takes the place of that run.
+func TestFlowBusy(t *testing.T) {
+	t.Parallel()
+	for busy, want := range map[string][]string{"": {"1 SUCCEEDED", "2 SUCCEEDED", "3 SUCCEEDED"}, claybot.BusySkip: {"1 SUCCEEDED", "2 flow_busy", "3 flow_busy"}, claybot.BusyCancel: {"1 CANCELED", "2 flow_newer", "3 SUCCEEDED"}} {
+		t.Run(busy, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				work := func(ctx context.Context, x *runs.Turn, yield func(claybot.Record, error) bool) {
+					claybot.Sleep(context.WithoutCancel(ctx), time.Minute) // it ends later than it is told to
+					if ctx.Err() != nil {
+						yield(claybot.Record{}, context.Cause(ctx))
+					}
+				}
+				f := remembering("memo", &flows.Agent{Prompt: "{text}"})
+				f.Concurrency = flows.Concurrency{Key: "all", Busy: busy}
+				r.flows = shelf{"memo": f}
+				r.engines = map[string]runs.Engine{claybot.EngineFlow: engineFunc(work)}
+				r.start()
+				for i := range 3 {
+					r.say(fmt.Sprint("memo ", i+1))
+					after(time.Second)
+				}
+				after(time.Hour)
+				var got []string
+				for i := range 3 {
+					x := r.receipt(claybot.MessageID(fmt.Sprint("memo ", i+1)))
+					if got = append(got, fmt.Sprint(i+1, " ", x.Skipped)); x.Run != nil {
+						got[i] = fmt.Sprint(i+1, " ", x.Run.State)
+					}
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("%q, want %q", got, want)
+				}
+				var told []string
+				if busy == claybot.BusySkip {
+					told = []string{"The workflow memo is still at work, so your last message did not start it again."}
+				}
+				if seen := r.chat.seen(); !slices.Equal(seen, told) {
+					t.Errorf("they read %q", seen)
+				}
+			})
+		})
+	}
+}
