@@ -19,6 +19,8 @@ type Limits struct {
 	// Tools lists what an agent may use, and so what its subagents may be given;
 	// nil means that only what the agent was given itself is known.
 	Tools func(claybot.Agent) []string
+	// Engines lists the engines that an agent may give a subagent; nil allows none.
+	Engines func(claybot.Agent) []string
 	// Models lists the model names that an agent may give a subagent; nil allows
 	// none but its own.
 	Models func(claybot.Agent) []string

@@ -151,7 +151,7 @@ func (m *Messenger) AskAgent(ctx context.Context, env tools.Env, to, text string
 	}
 	m.starting.Lock()
 	defer m.starting.Unlock()
-	msg, err := m.asked(ctx, env, to, text, timeout)
+	msg, err := m.asked(ctx, env, 0, to, text, timeout)
 	if err != nil {
 		return tools.Result{}, err
 	}
@@ -168,10 +168,15 @@ func (m *Messenger) AskAgent(ctx context.Context, env tools.Env, to, text string
 	return tools.Result{Text: string(b), Untrusted: answers[0].Tainted}, err
 }
 
-// asked returns the question of a call: the one that was posted before, or one
+// questionID is the id of the i-th question of a call to an agent that is there.
+func questionID(env tools.Env, i int) claybot.MessageID {
+	return claybot.MessageID("ask/" + env.UID(i))
+}
+
+// asked returns the i-th question of a call: the one that was posted before, or one
 // that it posts now. It needs starting.
-func (m *Messenger) asked(ctx context.Context, env tools.Env, to, text string, timeout time.Duration) (claybot.AgentMessage, error) {
-	id := claybot.MessageID("ask/" + env.UID(0))
+func (m *Messenger) asked(ctx context.Context, env tools.Env, i int, to, text string, timeout time.Duration) (claybot.AgentMessage, error) {
+	id := questionID(env, i)
 	r, err := m.inbox.Receipt(ctx, id)
 	if err == nil {
 		return r.Message, nil
@@ -194,7 +199,7 @@ func (m *Messenger) asked(ctx context.Context, env tools.Env, to, text string, t
 		ID: id, Type: claybot.MessageSystem, Kind: claybot.KindMessage, Text: claybot.Clean(text), At: claybot.Now(),
 		From:     claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
 		Hops:     m.work.Of(env.Run).Hops() + 1,
-		Awaited:  &claybot.Awaited{Agent: env.Agent.ID, Run: env.Run, ID: answerID(env, 0)},
+		Awaited:  &claybot.Awaited{Agent: env.Agent.ID, Run: env.Run, ID: answerID(env, i)},
 		Deadline: claybot.At(time.Now().Add(patience(timeout))), Tainted: env.Tainted, Private: true,
 		Route: &claybot.Route{}, // only the asker gets the answer
 	}

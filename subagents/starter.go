@@ -1,6 +1,7 @@
 package subagents
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -67,15 +68,22 @@ func (s *Starter) SpawnAndWait(ctx context.Context, env tools.Env, tasks []tools
 	}
 	wait := claybot.Awaiting{Reason: claybot.AwaitChildren}
 	for i, c := range children {
+		if c.refused != "" {
+			continue
+		}
 		wait.Answers = append(wait.Answers, answerID(env, i))
 		wait.Until = max(wait.Until, claybot.At(c.deadline.Time().Add(answerGrace)))
 	}
-	answers, err := results(ctx, s.inbox, wait)
-	if err != nil || answers == nil {
+	given, err := results(ctx, s.inbox, wait)
+	if err != nil || given == nil {
 		return tools.Result{Wait: &wait}, err
 	}
-	for i := range answers {
-		answers[i].AgentID = children[i].id
+	answers := make([]claybot.Result, len(children))
+	for i, c := range children {
+		if answers[i].Error = c.refused; c.refused == "" {
+			answers[i], given = given[0], given[1:]
+		}
+		answers[i].AgentID = cmp.Or(answers[i].AgentID, c.id)
 	}
 	limit := maxAnswers
 	if env.Agent.Descriptor.Type == claybot.AgentFlow { // no model reads them
@@ -140,7 +148,7 @@ func results(ctx context.Context, box Inbox, wait claybot.Awaiting) ([]claybot.R
 func (s *Starter) startAll(ctx context.Context, env tools.Env, tasks []tools.Subagent, awaited bool) ([]started, error) {
 	s.starting.Lock()
 	defer s.starting.Unlock()
-	_, again, err := s.startedBefore(ctx, env, 0)
+	again, err := s.begunBefore(ctx, env, tasks)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +164,7 @@ func (s *Starter) startAll(ctx context.Context, env tools.Env, tasks []tools.Sub
 		if err := s.messenger.far(ctx, env, s.work.Of(env.Run).Hops()+1); err != nil {
 			return nil, err
 		}
-		if err := s.room(ctx, env, len(tasks)); err != nil {
+		if err := s.room(ctx, env, fresh(tasks)); err != nil {
 			return nil, err
 		}
 	}
@@ -169,10 +177,12 @@ func (s *Starter) startAll(ctx context.Context, env tools.Env, tasks []tools.Sub
 	return all, nil
 }
 
-// A started is a subagent that a call created, and its deadline.
+// A started is a subagent that a call created, or another agent that it asked, and its deadline; or why it
+// could not be asked.
 type started struct {
 	id       claybot.AgentID
 	deadline claybot.Time
+	refused  string
 }
 
 // startedBefore finds the i-th subagent of a call by its task, which is known
@@ -185,7 +195,7 @@ func (s *Starter) startedBefore(ctx context.Context, env tools.Env, i int) (_ st
 	if err != nil {
 		return started{}, false, fmt.Errorf("look for the subagent: %w", err)
 	}
-	return started{r.Agent, r.Message.Deadline}, true, nil
+	return started{id: r.Agent, deadline: r.Message.Deadline}, true, nil
 }
 
 // checkTask validates the task of a subagent.
@@ -201,6 +211,12 @@ func (s *Starter) checkTask(env tools.Env, t tools.Subagent) error {
 	}
 	if t.Timeout < 0 || t.Timeout > maxPatience {
 		return fmt.Errorf("timeout %v is not within 0 and %v", t.Timeout, maxPatience)
+	}
+	if t.Agent != "" {
+		return checkExisting(t)
+	}
+	if err := s.checkEngine(env, t); err != nil {
+		return err
 	}
 	if t.Model != "" && t.Model != background(env).Model {
 		var models []string
@@ -238,6 +254,9 @@ func background(env tools.Env) claybot.Background {
 // starting.
 func (s *Starter) room(ctx context.Context, env tools.Env, n int) error {
 	limits, caller := s.limits(), env.Agent
+	if n == 0 {
+		return nil
+	}
 	if caller.Descriptor.Type == claybot.AgentFlow { // an operator wrote what it starts
 		return nil
 	}
@@ -311,6 +330,9 @@ func patience(d time.Duration) time.Duration {
 
 // start creates one subagent and posts its task. It is idempotent.
 func (s *Starter) start(ctx context.Context, env tools.Env, i int, t tools.Subagent, awaited bool) (started, error) {
+	if t.Agent != "" {
+		return s.askExisting(ctx, env, i, t)
+	}
 	if t.Flow != "" {
 		return s.startFlow(ctx, env, i, t, awaited)
 	}
@@ -377,5 +399,5 @@ func (s *Starter) give(ctx context.Context, env tools.Env, d claybot.Descriptor,
 		return started{}, fmt.Errorf("give the subagent its task: %w", err)
 	}
 	s.work.Of(env.Run).Tell(runs.Started(env.Run, agent.ID, d.Name))
-	return started{agent.ID, m.Deadline}, nil
+	return started{id: agent.ID, deadline: m.Deadline}, nil
 }

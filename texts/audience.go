@@ -89,7 +89,7 @@ func (v Voice) AsksToRead(has func(tool string) bool, alone bool) []string {
 	if !alone && has("read_agent_history") {
 		all = append(all, v.Say("your other conversations"))
 	}
-	if has("send_agent_message") || has("ask_agent") {
+	if has("send_agent_message") || has("ask_agent") || has("spawn_and_wait") {
 		all = append(all, v.Say("passing on what I know from here to people who do not read this conversation"))
 	}
 	return all

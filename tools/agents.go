@@ -76,7 +76,10 @@ type Reminders interface {
 // A Subagent is an agent to be started, with its task.
 type Subagent struct {
 	Task string
-	Name string
+	// Agent is an agent that is there and does the task in its own conversation, in place of a new one. It
+	// can only be waited for, and has its own settings.
+	Agent string
+	Name  string
 	// Flow is the flow that runs in place of an agent: Task is its text, which may be empty, and Payload
 	// its event. It has a profile of its own, and no Model, Prompt or Tools.
 	Flow    string

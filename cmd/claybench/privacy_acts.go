@@ -100,7 +100,11 @@ func deeds() []deed {
 			return map[string]any{"task": a.order(), "report": a.rng.IntN(2) == 0}
 		}},
 		{"spawn_and_wait", func(a author) map[string]any {
-			return map[string]any{"tasks": []any{map[string]any{"task": a.order(), "timeout": "5s"}}}
+			task := map[string]any{"task": a.order(), "timeout": "5s"}
+			if a.rng.IntN(2) == 0 {
+				task["agent"] = a.agent()
+			}
+			return map[string]any{"tasks": []any{task}}
 		}},
 		{"remind_me", func(author) map[string]any { return map[string]any{"note": allKnown, "in": "1s"} }},
 		{"cron_add", func(a author) map[string]any {

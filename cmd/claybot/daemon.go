@@ -187,7 +187,16 @@ func (d *daemon) society() subagents.Limits {
 	return subagents.Limits{
 		MaxDepth: c.Agents.Subagents.MaxDepth, MaxChildren: c.Agents.Subagents.MaxChildren, MaxStarts: c.Agents.Subagents.MaxStartsPerHour,
 		AllOwners: c.Agents.Scope == configs.ScopeAll, Identities: c.Identities, Models: d.models.names, Tools: d.tooling.box.names,
+		Engines: d.subengines,
 	}
+}
+
+// subengines lists the engines that an agent may give a subagent: what plans by a policy cannot be left.
+func (d *daemon) subengines(a claybot.Agent) []string {
+	if d.config.Load().Profile(a.Descriptor).Engine.Name == claybot.EnginePlan {
+		return []string{claybot.EnginePlan}
+	}
+	return d.system.Worker.Engines()
 }
 
 func (d *daemon) profile(desc claybot.Descriptor) profiles.Profile {

@@ -50,8 +50,11 @@ type dataFlow struct {
 // dataFlows are the ways of each tool that has some.
 var dataFlows = []dataFlow{
 	{tool: "read_agent_history", row: "the conversation, by `read_agent_history`", args: func(w *flowWorld, _ string) map[string]any { return map[string]any{"id": w.agents["direct"].ID} }},
-	{tool: "ask_agent", row: "the conversation, by `ask_agent`", args: func(w *flowWorld, _ string) map[string]any {
+	{tool: "ask_agent", row: "the conversation, by `ask_agent` or `spawn_and_wait`", args: func(w *flowWorld, _ string) map[string]any {
 		return map[string]any{"to": w.agents["direct"].ID, "text": "say it"}
+	}},
+	{tool: "spawn_and_wait", row: "the conversation, by `ask_agent` or `spawn_and_wait`", args: func(w *flowWorld, _ string) map[string]any {
+		return map[string]any{"tasks": []any{map[string]any{"task": "a"}, map[string]any{"agent": w.agents["direct"].ID, "task": "say it"}}}
 	}},
 	{tool: "search_history", row: "the conversation, by `search_history`", args: func(*flowWorld, string) map[string]any { return map[string]any{"query": "CANARY"} }},
 	{tool: "list_agents", row: "names and last texts, by `list_agents`", args: none},
@@ -85,7 +88,7 @@ var within = map[string]string{
 	"find_tools":   "shows the agent's own tools",
 	"current_time": "knows nothing", "wait": "knows nothing",
 	"ask_user": "asks in the conversation", "send_file": "sends to the conversation", "set_reaction": "sends to the conversation",
-	"start_subagent": "has the audience of its conversation", "spawn_and_wait": "has the audience of its conversation", "task": "has the audience of its conversation",
+	"start_subagent": "has the audience of its conversation", "task": "has the audience of its conversation",
 	"read_chat":  "of the chat in which its person wrote",
 	"stop_agent": "reads nothing, and stops only its own", "remind_me": "comes to the conversation", "cancel_reminder": "of the conversation",
 	"cron_add": "answers in the conversation, or nowhere", "cron_update": "of tasks that cron_list shows", "cron_delete": "of tasks that cron_list shows",
@@ -240,7 +243,7 @@ func (f dataFlow) became(t *testing.T, w *flowWorld, who string) string {
 		caller = "direct"
 	}
 	text, outcome := w.call(t, caller, f.tool, f.args(w, who))
-	if outcome == flowPasses && (f.send && strings.HasPrefix(text, "error: ") || !f.send && f.tool != "ask_agent" && !strings.Contains(text, "CANARY")) {
+	if outcome == flowPasses && (f.send && strings.HasPrefix(text, "error: ") || !f.send && f.tool != "ask_agent" && f.tool != "spawn_and_wait" && !strings.Contains(text, "CANARY")) {
 		return flowNothing
 	}
 	return outcome

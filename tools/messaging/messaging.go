@@ -39,7 +39,7 @@ const maxGiven = 200
 // Tools are all tools of this package but TaskTool.
 func Tools(a tools.Agents, d tools.Directory, r tools.Reminders) []tools.Tool {
 	return []tools.Tool{
-		startSubagent(a), spawnAndWait(a), askAgent(a, d), sendAgentMessage(a, d),
+		startSubagent(a), spawnAndWait(a, d), askAgent(a, d), sendAgentMessage(a, d),
 		listAgents(d), readAgentHistory(d), searchHistory(d), stopAgent(a),
 		remindMe(r), listReminders(r), cancelReminder(r),
 	}
@@ -138,13 +138,14 @@ func startSubagent(a tools.Agents) tools.Tool {
 		Model  string   `json:"model,omitempty" jsonschema:"the model it uses; yours when absent"`
 		Prompt string   `json:"prompt,omitempty" jsonschema:"its system prompt; the usual one when absent"`
 		Tools  []string `json:"tools,omitempty" jsonschema:"names of the tools it may use, only from among yours; all of yours when absent"`
+		Engine string   `json:"engine,omitempty" jsonschema:"how it works, such as plan; as usual when absent"`
 		Report bool     `json:"report,omitempty" jsonschema:"true: you get its result"`
 		Limits limits   `json:"permissions,omitzero" jsonschema:"takes away what the subagent does not need; it never gets more than you have"`
 	}
 	s := spec("start_subagent", "Starts an agent on a task in the background and returns its id. If it fails, you get a message.", tools.Idempotent, scopeAgents)
 	s.Brief = []string{"task", "report"}
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
-		sub, err := order{in.Task, in.Name, in.Model, in.Prompt, in.Tools}.check("")
+		sub, err := order{in.Task, in.Name, in.Model, in.Prompt, in.Engine, in.Tools}.check("")
 		if err != nil {
 			return tools.Result{}, err
 		}
@@ -183,9 +184,12 @@ func called(name string, id claybot.AgentID) string {
 // maxTasks is the most subagents that one spawn_and_wait starts.
 const maxTasks = 64
 
-func spawnAndWait(a tools.Agents) tools.Tool {
+func spawnAndWait(a tools.Agents, d tools.Directory) tools.Tool {
 	type task struct {
 		Task    string   `json:"task" jsonschema:"what this subagent shall do; it knows nothing of this conversation"`
+		Input   any      `json:"input,omitempty" jsonschema:"data for the task, any JSON value"`
+		Agent   string   `json:"agent,omitempty" jsonschema:"id of an existing agent that does it in its own conversation; self or absent: a new agent like you"`
+		Engine  string   `json:"engine,omitempty" jsonschema:"how a new agent works, such as plan; as usual when absent"`
 		Name    string   `json:"name,omitempty" jsonschema:"a short name for people"`
 		Model   string   `json:"model,omitempty" jsonschema:"the model it uses; yours when absent"`
 		Prompt  string   `json:"prompt,omitempty" jsonschema:"its system prompt; the usual one when absent"`
@@ -197,6 +201,17 @@ func spawnAndWait(a tools.Agents) tools.Tool {
 	}
 	s := spec("spawn_and_wait", "Starts one subagent for each task, all at the same time, and waits until all have ended. "+
 		"Returns their results in the order of the tasks; one that failed or took too long is an entry with ok false.", tools.Idempotent, scopeAgents)
+	s.Discloses = func(ctx context.Context, env tools.Env, args json.RawMessage) *tools.Disclosure {
+		var in input
+		_ = json.Unmarshal(args, &in) // what does not fit is refused before
+		var all *tools.Disclosure
+		for _, t := range in.Tasks {
+			if to, err := existing("agent", t.Agent); err == nil && to != "" {
+				all = both(all, d.Discloses(ctx, env, to, tools.BothWays))
+			}
+		}
+		return all
+	}
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		if len(in.Tasks) == 0 || len(in.Tasks) > maxTasks {
 			return tools.Result{}, fmt.Errorf("field tasks: %d entries, want 1 to %d", len(in.Tasks), maxTasks)
@@ -204,8 +219,14 @@ func spawnAndWait(a tools.Agents) tools.Tool {
 		subs := make([]tools.Subagent, len(in.Tasks))
 		for i, t := range in.Tasks {
 			field := fmt.Sprintf("tasks[%d].", i)
-			sub, err := order{t.Task, t.Name, t.Model, t.Prompt, t.Tools}.check(field)
+			sub, err := order{t.Task, t.Name, t.Model, t.Prompt, t.Engine, t.Tools}.check(field)
 			if err != nil {
+				return tools.Result{}, err
+			}
+			if sub.Task, err = withInput(field, sub.Task, t.Input); err != nil {
+				return tools.Result{}, err
+			}
+			if sub.Agent, err = existing(field+"agent", t.Agent); err != nil {
 				return tools.Result{}, err
 			}
 			if sub.Timeout, err = timeout(field+"timeout", t.Timeout); err != nil {
@@ -219,9 +240,55 @@ func spawnAndWait(a tools.Agents) tools.Tool {
 	})
 }
 
+// self is the word for a new agent like the caller.
+const self = "self"
+
+// existing checks the id of an agent that is to do a task; empty for a new one.
+func existing(field, id string) (string, error) {
+	if id = strings.TrimSpace(id); id == "" || id == self {
+		return "", nil
+	}
+	return receiver(field, id)
+}
+
+// withInput adds the data of a task to it.
+func withInput(field, task string, data any) (string, error) {
+	if data == nil {
+		return task, nil
+	}
+	b, err := json.Marshal(data)
+	if err != nil {
+		return "", fmt.Errorf("field %sinput: %w", field, err)
+	}
+	return tools.Required(field+"task and input", task+"\n\nInput:\n"+string(b), maxTask)
+}
+
+// both is what two parts of a call disclose together.
+func both(a, b *tools.Disclosure) *tools.Disclosure {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	all := tools.Disclosure{Owners: slices.Clone(a.Owners), Program: a.Program || b.Program, Text: a.Text}
+	for _, owner := range b.Owners {
+		if !slices.Contains(all.Owners, owner) {
+			all.Owners = append(all.Owners, owner)
+		}
+	}
+	if len(a.Owners) == 0 || len(b.Owners) == 0 { // where one cannot be found out, nobody may approve
+		all.Owners = nil
+	}
+	if b.Text != a.Text {
+		all.Text += ", and " + b.Text
+	}
+	return &all
+}
+
 type order struct {
-	task, name, model, prompt string
-	tools                     []string
+	task, name, model, prompt, engine string
+	tools                             []string
 }
 
 func (o order) check(prefix string) (sub tools.Subagent, err error) {
@@ -236,6 +303,9 @@ func (o order) check(prefix string) (sub tools.Subagent, err error) {
 		return sub, err
 	}
 	if sub.Prompt, err = tools.Optional(prefix+"prompt", o.prompt, maxPrompt); err != nil {
+		return sub, err
+	}
+	if sub.Engine, err = tools.Optional(prefix+"engine", o.engine, maxName); err != nil {
 		return sub, err
 	}
 	if len(o.tools) > maxGiven {
