@@ -71,7 +71,8 @@ type Config struct {
 	Rules func(claybot.Agent) tools.Rules
 	// Effect is that of a tool of the agent.
 	Effect func(a claybot.Agent, tool string) tools.Effect
-	// Schema names what the arguments of a tool of the agent are; empty: it has no such tool now.
+	// Schema names what the arguments of a tool of the agent are; empty: it has no such tool now. nil: no
+	// tool changes.
 	Schema func(a claybot.Agent, tool string) string
 	// Outside reports whether a tool is a program outside, such as one of an MCP server: what it returns to
 	// a call that the file makes is kept from no chat that the file names. nil: none is.
@@ -118,6 +119,9 @@ var (
 func New(cfg Config) *Engine {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Schema == nil {
+		cfg.Schema = func(claybot.Agent, string) string { return "" }
 	}
 	if cfg.Sleep == nil {
 		cfg.Sleep = claybot.Sleep
