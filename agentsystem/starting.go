@@ -26,7 +26,9 @@ func (p *parking) started(ctx context.Context, to claybot.Descriptor, m claybot.
 	if err != nil || known && first.To == nil {
 		return to, m, err
 	}
-	flow, start, taken := to, m, known
+	var flow claybot.Descriptor
+	var start claybot.AgentMessage
+	taken := known
 	if known {
 		flow, start = *first.To, first.with(to, m)
 	} else if flow, start, taken = p.flows.Take(to, m); taken && !m.From.Program && !m.From.Bot {

@@ -264,12 +264,11 @@ func (c *Connector) read(u *update, to claybot.Descriptor, username string) (msg
 		Context: claybot.MessageContext{
 			MessageID: messageID,
 			ThreadID:  m.topic(),
-			Answers:   m.answers(),
 			GroupID:   m.MediaGroupID,
-			Quote:     m.quoted(),
-			Group:     m.Chat.group(),
-			Locale:    m.From.LanguageCode,
-			Channel:   connectors.PersonName(m.Chat.Title),
+			Quote:     m.quoted(), Answers: m.answers(),
+			Group:   m.Chat.group(),
+			Locale:  m.From.LanguageCode,
+			Channel: connectors.PersonName(m.Chat.Title),
 		},
 		Tainted: c.strange(m), FirstHand: m.typed(), Spoken: m.recorded(),
 	}
