@@ -89,7 +89,7 @@ func Bytes(r *claybot.Record) int {
 			return wrapperBytes + len(r.Text)
 		}
 	case claybot.RecordAssistant:
-		return len(r.Text) + callBytes(r.ToolCalls) + r.State.Size()
+		return len(r.Text) + callBytes(r.ToolCalls)
 	case claybot.RecordTool:
 		if len(r.Text) > MaxResult {
 			return 2*ResultEdge + wrapperBytes

@@ -56,6 +56,15 @@ func Folded(history []claybot.Record) (summary *claybot.Record, rest []claybot.R
 	return &history[o.summary], rest
 }
 
+// Stateless returns a chat without what models want back with their answers.
+func Stateless(chat []Message) []Message {
+	chat = slices.Clone(chat)
+	for i := range chat {
+		chat[i].State = nil
+	}
+	return chat
+}
+
 // appendCalls adds what an assistant record and its results become: one
 // message with the calls, then one for each result, in the order of the calls.
 func appendCalls(chat []Message, r claybot.Record, results []*claybot.Record, used map[string]bool) []Message {

@@ -99,14 +99,14 @@ func Estimate(r Request, resp Response) claybot.Usage {
 	in := len(r.System)
 	for i := range r.Messages {
 		m := &r.Messages[i]
-		in += len(m.Content) + callBytes(m.Calls) + m.State.Size() + len(m.Images)*pictureTokens*bytesPerToken
+		in += len(m.Content) + callBytes(m.Calls) + len(m.Images)*pictureTokens*bytesPerToken
 	}
 	for _, t := range r.Tools {
 		in += len(t.Name) + len(t.Description) + len(t.Parameters)
 	}
 	return claybot.Usage{
 		Input:     tokens(in),
-		Output:    tokens(len(resp.Text) + callBytes(resp.Calls) + resp.State.Size()),
+		Output:    tokens(len(resp.Text) + callBytes(resp.Calls)),
 		LLMCalls:  1,
 		Estimated: true,
 	}

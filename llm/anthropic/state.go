@@ -3,6 +3,7 @@ package anthropic
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
@@ -26,8 +27,8 @@ func (p *piece) reasoning() bool { return p.Type == "thinking" || p.Type == "red
 
 // State implements provider.Stream.
 func (s *stream) State([]claybot.ToolCall) (json.RawMessage, error) {
-	if !slices.ContainsFunc(s.pieces, (*piece).reasoning) {
-		return nil, nil
+	if s.Stop == "max_tokens" || !slices.ContainsFunc(s.pieces, (*piece).reasoning) {
+		return nil, nil // reasoning that was cut off has no signature
 	}
 	return json.Marshal(s.pieces)
 }
@@ -44,14 +45,19 @@ func restored(state *claybot.ModelState, text []wireBlock, calls []wireBlock) []
 		whole += b.Text
 	}
 	bytes, made := 0, 0
+	same := true
 	for _, p := range pieces {
-		bytes += p.Bytes
-		if p.Type == "tool_use" {
+		switch p.Type {
+		case "text":
+			bytes += p.Bytes
+			same = same && p.Bytes >= 0
+		case "tool_use":
 			made++
 		}
 	}
-	same := bytes == len(whole) && made == len(calls)
+	same = same && bytes == len(whole) && made == len(calls)
 	var out []wireBlock
+	blank := "" // a block of blanks alone is refused
 	for _, p := range pieces {
 		switch {
 		case p.reasoning():
@@ -59,8 +65,11 @@ func restored(state *claybot.ModelState, text []wireBlock, calls []wireBlock) []
 		case !same:
 		case p.Type == "tool_use":
 			out, calls = append(out, calls[0]), calls[1:]
-		case p.Bytes > 0:
-			out, whole = append(out, wireBlock{Type: "text", Text: whole[:p.Bytes]}), whole[p.Bytes:]
+		case p.Type == "text":
+			blank, whole = blank+whole[:p.Bytes], whole[p.Bytes:]
+			if strings.TrimSpace(blank) != "" {
+				out, blank = append(out, wireBlock{Type: "text", Text: blank}), ""
+			}
 		}
 	}
 	if !same {

@@ -118,6 +118,10 @@ func TestRestored(t *testing.T) {
 		want        string
 	}{
 		{"same", mixed, text("hey, "), calls, `thinking one s|text hey|redacted_thinking d|tool_use a|text , |tool_use b|`},
+		{"blanks first", `[{"type":"text","bytes":2},{"type":"thinking","thinking":"x","signature":"s"},{"type":"text","bytes":3}]`, text("\n\nhey"), nil, "thinking x s|text \n\nhey|"},
+		{"blanks last", `[{"type":"thinking","thinking":"x","signature":"s"},{"type":"text","bytes":3},{"type":"text","bytes":1},{"type":"tool_use"}]`, text("hey\n"), calls[:1], "thinking x s|text hey|tool_use a|"},
+		{"negative", `[{"type":"text","bytes":-5},{"type":"text","bytes":10}]`, text("hello"), nil, "text hello|"},
+		{"bytes of reasoning", `[{"type":"thinking","thinking":"x","signature":"s","bytes":5}]`, text("hello"), nil, "thinking x s|text hello|"},
 		{"another text", mixed, text("hello, "), calls, `thinking one s|redacted_thinking d|text hello, |tool_use a|tool_use b|`},
 		{"fewer calls", mixed, text("hey, "), calls[:1], `thinking one s|redacted_thinking d|text hey, |tool_use a|`},
 		{"no JSON", `{`, text("hey"), calls, `text hey|tool_use a|tool_use b|`},

@@ -88,10 +88,10 @@ func (c *counted) usage() claybot.Usage {
 // A block is a part of an answer while it is gathered.
 type block struct {
 	*piece
-	thoughts strings.Builder
-	call     int // its position among the calls, -1 for text and what is not shown
-	text     bool
-	done     bool
+	thoughts, signature strings.Builder
+	call                int // its position among the calls, -1 for text and what is not shown
+	text                bool
+	done                bool
 }
 
 type stream struct {
@@ -182,6 +182,7 @@ func (s *stream) Take(data []byte) *provider.Failure {
 		if b := s.blocks[e.Index]; b != nil && !b.done {
 			b.done = true
 			b.Thinking += b.thoughts.String()
+			b.Signature += b.signature.String()
 		}
 	case "message_delta":
 		if e.Delta.StopReason != nil && *e.Delta.StopReason != "" {
@@ -227,6 +228,7 @@ func (s *stream) grow(e *event) *provider.Failure {
 	if b == nil || b.done {
 		return provider.Failed(llm.Transient, "a part of the answer cannot be read")
 	}
+	s.Hidden += len(e.Delta.Thinking)
 	s.Grown = provider.Grows(e.Delta.Text, e.Delta.Partial, e.Delta.Thinking, e.Delta.Signature)
 	switch e.Delta.Type {
 	case "text_delta":
@@ -239,7 +241,9 @@ func (s *stream) grow(e *event) *provider.Failure {
 			b.thoughts.WriteString(e.Delta.Thinking)
 		}
 	case "signature_delta":
-		b.Signature += e.Delta.Signature
+		if b.signature.Len() <= provider.MaxState {
+			b.signature.WriteString(e.Delta.Signature)
+		}
 	case "input_json_delta":
 		if b.call >= 0 {
 			s.Args[b.call] = append(s.Args[b.call], e.Delta.Partial...)

@@ -27,7 +27,8 @@ type completion struct {
 		Message      delta  `json:"message"`
 		FinishReason string `json:"finish_reason"`
 	} `json:"choices"`
-	Usage *sdk.Usage `json:"usage"`
+	Usage *sdk.Usage      `json:"usage"`
+	Error json.RawMessage `json:"error"`
 }
 
 // A delta is a piece of an answer, with the fields in which servers give reasoning, and what they want
@@ -68,22 +69,33 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" || json.Unmarshal(b, &c.text) == nil {
 		return nil
 	}
-	var parts []struct {
-		Type     string  `json:"type"`
-		Text     string  `json:"text"`
-		Thinking content `json:"thinking"`
+	type part struct {
+		Type     string          `json:"type"`
+		Text     string          `json:"text"`
+		Thinking json.RawMessage `json:"thinking"` // a text, or parts that are texts
 	}
+	var parts []part
 	if json.Unmarshal(b, &parts) != nil {
 		return errors.New("the content is neither a text nor a list of parts")
 	}
+	var said, thought strings.Builder
 	for _, p := range parts {
 		switch p.Type {
 		case "text":
-			c.text += p.Text
+			said.WriteString(p.Text)
 		case "thinking":
-			c.thought += p.Thinking.text
+			var text string
+			var texts []part
+			if json.Unmarshal(p.Thinking, &text) != nil && json.Unmarshal(p.Thinking, &texts) != nil {
+				continue // of another form, and not for people in any
+			}
+			thought.WriteString(text)
+			for _, t := range texts {
+				thought.WriteString(t.Text)
+			}
 		}
 	}
+	c.text, c.thought = said.String(), thought.String()
 	return nil
 }
 
@@ -106,6 +118,7 @@ const (
 const (
 	thinkBegin = "<think>"
 	thinkEnd   = "</think>"
+	maxBlanks  = 1 << 10 // before the tag
 )
 
 // split takes the next piece, and returns what is known to be text or reasoning.
@@ -115,7 +128,7 @@ func (s *splitter) split(piece string) (said, thought string) {
 		switch begun := strings.TrimLeft(s.held, " \t\r\n"); {
 		case strings.HasPrefix(begun, thinkBegin):
 			s.in, s.held = inThought, begun[len(thinkBegin):]
-		case strings.HasPrefix(thinkBegin, begun):
+		case strings.HasPrefix(thinkBegin, begun) && len(s.held) < maxBlanks:
 			return "", ""
 		default:
 			s.in = inText

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/claybot/claybot/llm/provider"
 )
@@ -74,8 +75,9 @@ type Client struct {
 
 type api struct {
 	cfg      Config
-	ours     bool   // OpenAI itself answers
-	of       string // of the states of its answers
+	ours     bool        // OpenAI itself answers
+	of       string      // of the states of its answers
+	reasons  atomic.Bool // it gives the reasons of ends
 	fallback bool
 	tools    toolsCache
 }

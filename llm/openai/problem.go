@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +19,7 @@ type problem struct {
 	kind    string // "type" on the wire
 	param   string
 	message string
+	loc     string // the field, as pydantic names it
 	body    string // lower case, for signs that have no field of their own
 }
 
@@ -49,6 +51,11 @@ func (p *problem) read(v any) {
 		p.code, p.kind, p.param = text(v["code"]), text(v["type"]), text(v["param"])
 		if p.message = text(v["message"]); p.message == "" {
 			p.message = text(v["msg"])
+		}
+		if loc, ok := v["loc"].([]any); ok {
+			for _, part := range loc {
+				p.loc += text(part) + "."
+			}
 		}
 	}
 }
@@ -154,14 +161,12 @@ func (p *problem) refused() (always, once uint32) {
 	if p.has("stream_options", "include_usage") {
 		always |= fieldUsage
 	}
-	unknown := p.has("unrecognized", "unknown", "unexpected", "unsupported", "not supported", "not permitted", "extra_forbidden")
+	unknown := p.has(unknownSigns...)
 	if p.param == "user" || unknown && p.has(`"user"`, `\"user\"`, "'user'", "`user`", ": user") {
 		always |= fieldUser
 	}
-	if p.has("reasoning_content", "reasoning_details", "thought signature", "thought_signature") {
-		set, not := p.state(unknown)
-		always, once = always|set, once|not
-	}
+	set, not := p.state()
+	always, once = always|set, once|not
 	if p.has("image") {
 		if p.has(badImageSigns...) || !p.has(blindSigns...) {
 			once |= fieldImages
@@ -172,19 +177,30 @@ func (p *problem) refused() (always, once uint32) {
 	return always, once
 }
 
+// Signs of a field that the server does not know.
+var unknownSigns = []string{"unrecognized", "unknown", "unexpected", "unsupported", "not supported", "not permitted", "extra_forbidden"}
+
 // Signs of an answer that lacks what the server wants back.
 var missingSigns = []string{"missing", "must be passed back", "must be provided", "must include", "is required", "field required"}
 
-// state is refused for a problem with what belongs to answers: it lacks, the server does not know it, or
-// it is not what the server made.
-func (p *problem) state(unknown bool) (always, once uint32) {
+// state returns the fields that a problem with what belongs to answers is about: an answer lacks it, the
+// server does not know it, or it is not what the server made. Only what the server says counts: some
+// repeat the request, with words of the model.
+func (p *problem) state() (always, once uint32) {
+	said := strings.ToLower(strings.Join([]string{p.message, p.code, p.kind, p.param, p.loc}, " "))
+	has := func(signs ...string) bool {
+		return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(said, sign) })
+	}
+	signature := has("thought signature", "thought_signature")
 	switch {
-	case p.has(missingSigns...) && p.has("reasoning_content"):
-		return fieldUnreasoned, 0
-	case p.has(missingSigns...) && p.has("thought signature", "thought_signature"):
-		return fieldUnsigned, 0
-	case unknown:
+	case !signature && !has("reasoning_content", "reasoning_details"):
+		return 0, 0
+	case has(unknownSigns...):
 		return fieldState, 0
+	case has(missingSigns...) && signature:
+		return fieldUnsigned, 0
+	case has(missingSigns...):
+		return fieldUnreasoned, 0
 	}
 	return 0, fieldState
 }

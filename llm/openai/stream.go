@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -23,13 +22,21 @@ type stream struct {
 
 func (s *stream) Gathered() *provider.Answer { return s.Answer }
 
-// Complete reports that a reason of the end was seen, or the end mark behind an answer. Where one of
-// them is missing, complete arguments are the only sign that the last call is whole.
+// Complete reports that a reason of the end was seen. Where the end mark is missing, complete arguments
+// are the only sign that the last call is whole.
+//
+// Some servers never give a reason. The end mark alone is not enough: gateways write it when the answer was
+// cut off, too. So it needs another sign, the count of what was used, or that the server gives no reasons.
 func (s *stream) Complete() bool {
-	if s.Stop == "" {
-		return s.Done && !s.half() && (s.Text() != "" || len(s.Calls) > 0)
+	if s.Stop != "" {
+		return s.Done || !s.half()
 	}
-	return s.Done || !s.half()
+	for _, args := range s.Args {
+		if !json.Valid(args) {
+			return false
+		}
+	}
+	return s.Done && (s.Text() != "" || len(s.Calls) > 0) && (s.usage != nil || !s.api.reasons.Load())
 }
 
 func (s *stream) Taken(guess claybot.Usage) claybot.Usage {
@@ -75,7 +82,7 @@ func (s *stream) Take(data []byte) *provider.Failure {
 // Whole implements provider.Stream: the answer of a server that sends no stream.
 func (s *stream) Whole(body []byte) (fail *provider.Failure, ok bool) {
 	var whole completion
-	if !bytes.Contains(body, []byte(`"choices"`)) || json.Unmarshal(body, &whole) != nil || len(whole.Choices) == 0 {
+	if err := json.Unmarshal(body, &whole); err != nil && !harmless(err) || set(whole.Error) || len(whole.Choices) == 0 {
 		return nil, false
 	}
 	s.Events, s.Model, s.usage, s.Done = 1, whole.Model, whole.Usage, true
@@ -92,6 +99,7 @@ func (s *stream) add(d *delta) *provider.Failure {
 	said, thought := s.split(d.Content.text)
 	s.Say(said)
 	s.Refusal.WriteString(d.Refusal)
+	s.Hidden += len(thought) + len(d.Content.thought) + len(d.ReasoningContent.text) + len(d.Reasoning.text)
 	s.Grown = s.keeper.take(d) || s.Grown || provider.Grows(said, thought, d.Content.thought, d.Refusal)
 	for _, piece := range d.ToolCalls {
 		at, err := s.assemble(piece.ToolCall)
@@ -112,6 +120,7 @@ func (s *stream) finish(reason string) *provider.Failure {
 		return provider.Failed(llm.Transient, "the provider ended the answer with an error")
 	default:
 		s.Stop = reason
+		s.api.reasons.Store(true)
 		s.Say(s.rest())
 	}
 	return nil

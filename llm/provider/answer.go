@@ -39,6 +39,7 @@ type Answer struct {
 	Events  int
 	Done    bool // the end mark was seen
 	Grown   bool // the newest event brought content
+	Hidden  int  // bytes of reasoning, which are not shown and have their price
 
 	text  strings.Builder
 	delta func(int, string)
@@ -86,5 +87,13 @@ func (a *Answer) spent(s Stream, r llm.Request) claybot.Usage {
 	if a.Events == 0 {
 		return claybot.Usage{}
 	}
-	return s.Taken(llm.Estimate(r, llm.Response{Text: a.Text(), Calls: a.Finish("", nil)}))
+	return s.Taken(a.estimate(r, llm.Response{Text: a.Text(), Calls: a.Finish("", nil)}))
+}
+
+// estimate is about what a call took for which the provider counted nothing.
+func (a *Answer) estimate(r llm.Request, resp llm.Response) claybot.Usage {
+	u := llm.Estimate(r, resp)
+	u.Reasoning = llm.Tokens(a.Hidden)
+	u.Output += u.Reasoning
+	return u
 }

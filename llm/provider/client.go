@@ -11,6 +11,7 @@
 package provider
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -78,13 +79,14 @@ var ErrState = fmt.Errorf("it has more than %d KiB", MaxState>>10)
 // MaxState is how many bytes a state has at most that is kept with an answer.
 const MaxState = 256 << 10
 
-// Of says of whom the states are that come from an address: the host and the model.
+// Of says of whom the states are that come from an address: the address, without what may be a secret, and
+// the model.
 func Of(address, model string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return model
 	}
-	return u.Host + "/" + model
+	return u.Host + u.Path + " " + model
 }
 
 // New returns a client. It does not connect.
@@ -293,13 +295,13 @@ func (c *Client) response(s Stream, r llm.Request) llm.Response {
 	case err != nil, len(data) > MaxState:
 		c.cfg.Log.Warn("what the model wants back with its answer is not kept", "model", c.cfg.Model, "error", cmp.Or(err, ErrState))
 	case len(data) > 0:
-		resp.State = &claybot.ModelState{Of: c.cfg.Of, Data: data}
+		resp.State = &claybot.ModelState{Of: c.cfg.Of, Data: bytes.ToValidUTF8(data, []byte("\uFFFD"))}
 	}
 	if resp.Text == "" && len(resp.Calls) == 0 && a.Refusal.Len() > 0 {
 		resp.Text, resp.Stop = a.Refusal.String(), llm.StopFilter
 	}
 	if resp.Usage.Input == 0 && resp.Usage.Output == 0 {
-		resp.Usage = llm.Estimate(r, resp)
+		resp.Usage = a.estimate(r, resp)
 	}
 	return resp
 }

@@ -104,6 +104,9 @@ func (a *answerer) step(ctx context.Context) (result string, err error) {
 func (a *answerer) ask(ctx context.Context) ([]llm.Message, llm.Response, error) {
 	for try := 1; ; try++ {
 		messages := a.window.fitting(a.talk.all(), a.talk.run)
+		if try > 1 { // what models want back may be what is too long
+			messages = llm.Stateless(messages)
+		}
 		resp, err := a.chat.call(ctx, a.talk.progress.steps+1, messages, "")
 		if err != nil {
 			if err = a.limits.limited(ctx, err); err == nil {
