@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -44,6 +45,7 @@ type scene struct {
 	config    string
 	configure func(ctx context.Context, s *stage) (string, error)
 	ready     func(s *stage) error
+	vars      map[string]string // further environment
 	// chats are the names of groups on Telegram in what the scene prints; the others have their ids.
 	chats map[int64]string
 	// discord: the scene plays on Discord as well. ordered: the play itself prints what Telegram
@@ -55,7 +57,7 @@ type scene struct {
 func scenes() []scene {
 	return []scene{
 		chatsScene(), subagentsScene(), cronScene(), planScene(), exploreScene(), toolsScene(), privacyScene(), groupsScene(),
-		slackScene(), telegramScene(), discordScene(),
+		slackScene(), telegramScene(), discordScene(), flowScene(),
 	}
 }
 
@@ -159,6 +161,7 @@ func openStage(ctx context.Context, sc scene, e *env) (_ *stage, err error) {
 	s.telegram = telegramtest.New(telegramtest.Config{OnMessage: onTelegram})
 	s.stops = append(s.stops, s.telegram.Close)
 	vars := map[string]string{"CLAYBOT_DATA_DIR": filepath.Join(s.dir, "data"), "CLAYBOT_HTTP_ADDR": "off", "CLAYBOT_LOG_LEVEL": "error"}
+	maps.Copy(vars, sc.vars)
 	telegramURL, err := s.telegram.Start()
 	if err != nil {
 		return nil, err
