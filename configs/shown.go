@@ -220,7 +220,7 @@ func (c Config) setValue(path string, o origin) Value {
 }
 
 // shapes are what tokens, and accounts in addresses, look like anywhere in a text.
-var shapes = lazyregexp.New(`//[^/@\s]+@|(?i:sk|ghp|gho|ghs|github_pat|glpat|xox[a-z])[-_.][A-Za-z0-9_-]{6}|xapp-|AKIA[A-Z0-9]{8}|(?i:bearer|basic)\s+\S{4}|[0-9]{6,}:[A-Za-z0-9_-]{20}|[A-Za-z0-9_-]{23,}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{20}`)
+var shapes = lazyregexp.New(`//[^/@\s]+@|(?:\b|_)(?i:sk|ghp|gho|ghs|github_pat|glpat|xox[a-z])[-_.][A-Za-z0-9_-]{6}|xapp-|AKIA[A-Z0-9]{8}|(?i:bearer|basic)\s+\S{4}|[0-9]{6,}:[A-Za-z0-9_-]{20}|[A-Za-z0-9_-]{23,}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{20}`)
 
 // guarded are names, of keys and variables, whose values may be secrets.
 var guarded = lazyregexp.New(`(?i)(^|[._-])(token|keys?|secrets?|passw(or)?d|headers|authorization|auth|cookie)$|_(token|key|secret)`)

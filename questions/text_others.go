@@ -25,9 +25,10 @@ type thereAsked struct {
 
 // there returns the questions of other agents that a message may answer, the oldest first: typed ones, no
 // approvals, that its sender could read before in the same place. One that replies to another
-// message, was said to others, or comes from a program or a recording answers none.
+// message, was said to others, comes from a program or a recording, has files, or had a secret in it answers
+// none.
 func (x *TextAnswers) there(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (all []thereAsked, err error) {
-	if !to.Foreground() || m.From.Program || m.Spoken || m.Context.Unaddressed {
+	if !to.Foreground() || m.From.Program || m.Spoken || m.Context.Unaddressed || len(m.Masked) > 0 || len(m.Files) > 0 {
 		return nil, nil
 	}
 	if m.At == 0 {

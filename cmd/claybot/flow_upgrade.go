@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/flows"
@@ -73,8 +74,23 @@ func stays(old, now *flows.Flow, node string) string {
 		return fmt.Sprintf("it waits in the node %s, which version %s does not have", node, now.Hash)
 	case old != nil && old.Node(node) != nil && old.Node(node).Kind != n.Kind:
 		return fmt.Sprintf("it waits in the node %s, which is of the kind %s in version %s and not %s", node, n.Kind, now.Hash, old.Node(node).Kind)
+	case old != nil && old.Node(node) != nil && asksElse(old.Node(node).Spec, n.Spec):
+		return fmt.Sprintf("it waits in the node %s, whose question version %s asks in another way: its type, its options or who may answer", node, now.Hash)
 	}
 	return ""
+}
+
+// asksElse reports whether an answer to what one node asks is none to what the other one asks.
+func asksElse(old, now any) bool {
+	switch a := old.(type) {
+	case *flows.Ask:
+		b, ok := now.(*flows.Ask)
+		return !ok || a.Type != b.Type || !slices.Equal(a.Options, b.Options) || !slices.Equal(a.By, b.By)
+	case *flows.Tool:
+		b, ok := now.(*flows.Tool)
+		return !ok || a.Tool != b.Tool
+	}
+	return false
 }
 
 // UpgradeRuns implements web.Flows.
