@@ -178,7 +178,7 @@ type FlowReplay struct {
 	// From is the node with which the run begins, with what the nodes before it put out the first time;
 	// empty: the first one of the flow.
 	From string `json:"from,omitempty"`
-	// Again are nodes whose calls are made again once they are approved, although they have acted.
+	// Again are nodes that act again once that is approved, although they have acted.
 	Again []string `json:"again,omitempty"`
 }
 

@@ -52,6 +52,7 @@ var germanEngines = map[string]string{
 	PlanFailed:      "%s ist gescheitert: %s",
 	FlowGone:        "Der Workflow %s konnte nicht gestartet werden: Seine Datei fehlt oder ist nicht lesbar.",
 	FlowFailed:      "Der Workflow %s konnte nicht beendet werden; er scheiterte am Schritt %s.",
+	FlowAgain:       "Darf der Workflow %s seinen Schritt %s noch einmal ausführen? Er hat vielleicht schon etwas bewirkt.",
 	PlanNotRun:      "nicht ausgeführt: %s",
 	PlanLasting:     "%d der Wirkungen lässt sich nicht rückgängig machen.|%d der Wirkungen lassen sich nicht rückgängig machen.",
 	UndoNothing:     "Es gibt nichts, was rückgängig zu machen wäre.",

@@ -19,6 +19,7 @@ const (
 	PlanFailed      = "%s failed: %s"
 	FlowGone        = "The workflow %s could not be started: its file is gone or cannot be read."
 	FlowFailed      = "The workflow %s could not be finished; it failed at the step %s."
+	FlowAgain       = "May the workflow %s do its step %s again? It may have acted before."
 	PlanNotRun      = "not run: %s"
 	PlanLasting     = "%d of the effects cannot be undone.|%d of the effects cannot be undone."
 	UndoNothing     = "There is nothing to undo."

@@ -93,7 +93,7 @@ type FlowStart struct {
 type FlowReplay struct {
 	From    string   `json:"from,omitempty" doc:"The node with which the run begins, with what the nodes before it put out the first time. Default: the first node."`
 	Live    bool     `json:"live,omitempty" doc:"Nodes work again, but for those that have acted: what they put out is used again. Needs the scope admin. Default: a dry run, in which nothing acts."`
-	Again   []string `json:"again,omitempty" doc:"With live: nodes whose calls are made again, once they are approved, although they have acted."`
+	Again   []string `json:"again,omitempty" doc:"With live: nodes that act again, once that is approved, although they have acted."`
 	AsBegun bool     `json:"asBegun,omitempty" doc:"Use the version of the flow with which the run began. Default: the version in force."`
 	Key     string   `json:"idempotencyKey,omitempty" doc:"A retry with the same key starts nothing new. 1 to 128 letters, digits and . _ : -"`
 }

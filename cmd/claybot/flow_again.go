@@ -19,7 +19,7 @@ type flowReplayCmd struct {
 	ID      string   `arg:"" name:"run" help:"ID of the run, or its first characters."`
 	From    string   `placeholder:"NODE" help:"Node with which the new run begins, with what the nodes before it put out the first time. Default: the first one."`
 	Live    bool     `help:"Let the nodes work again, but for those that have acted: what they put out is used again."`
-	Again   []string `placeholder:"NODE" help:"With --live: node whose call is made again, once it is approved, although it has acted. Repeatable."`
+	Again   []string `placeholder:"NODE" help:"With --live: node that acts again, once that is approved, although it has acted. Repeatable."`
 	AsBegun bool     `name:"as-begun" help:"Use the version of the workflow with which the run began. Default: the version in force."`
 	Key     string   `placeholder:"KEY" help:"Idempotency key: the same key starts nothing new."`
 	Detach  bool     `help:"Print the ID of the new run, and do not wait for it."`

@@ -64,6 +64,7 @@ func (e *engines) flowEngine(lib *library, settle flow.Settle) *flow.Engine {
 			return e.system.Overview.RunRecords(ctx, r)
 		},
 		Notify: e.system.People.TellOwner,
+		People: e.people,
 		Route: func(v string) (claybot.Route, error) {
 			place, err := e.config.Load().ParseRoute(v)
 			connector, channel, _ := strings.Cut(place, "/")

@@ -160,8 +160,8 @@ func replayable(f *flows.Flow, r recordedRun, in web.FlowReplay) error {
 	}
 	for _, name := range in.Again {
 		n := f.Node(name)
-		if n == nil || n.Kind != flows.KindTool && n.Kind != flows.KindHTTP {
-			return web.Refusal(fmt.Sprintf("%.64q is no node of the workflow %s that calls a tool or makes a request", name, f.Name))
+		if n == nil || !flow.Repeats(n) {
+			return web.Refusal(fmt.Sprintf("%.64q is no node of the workflow %s that calls a tool, makes a request, or starts agents or workflows", name, f.Name))
 		}
 	}
 	return nil

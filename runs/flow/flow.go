@@ -47,7 +47,7 @@ const (
 	CodeFlow     = "flow"            // the definition or a value of it cannot be used
 	CodeTool     = "tool_failed"     //
 	CodeDenied   = "not_approved"    // a person or a rule did not let a call through
-	CodeUnknown  = "unknown_outcome" // a call that may act only once was cut off
+	CodeUnknown  = "unknown_outcome" // what may act only once was cut off
 	CodeAgent    = "agent_failed"    //
 	CodeChild    = "flow_failed"     // a flow that the node started
 	CodeOutput   = "bad_output"      // an agent did not put out what was asked for
@@ -92,6 +92,8 @@ type Config struct {
 	Recorded func(ctx context.Context, run claybot.RunID) ([]claybot.Record, error)
 	// Notify tells the owner of an agent something, once for each key.
 	Notify func(ctx context.Context, a claybot.Agent, key string, say func(texts.Voice) string)
+	// People are the ids of the person who has one; nil: each has only one.
+	People func(id string) []string
 	// Now is the clock, and Sleep waits; nil: those of the machine.
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration)
@@ -370,7 +372,7 @@ func (v *visit) usualTries() int {
 
 // try works once.
 func (v *visit) try(ctx context.Context, try int) (out Result, next string, err error) {
-	if out, next, done, err := v.rehearse(try); done {
+	if out, next, done, err := v.rehearse(ctx, try); done {
 		return out, next, err
 	}
 	switch spec := v.node.Spec.(type) {

@@ -153,12 +153,6 @@ func (e *Engine) replayed(ctx context.Context, t *runs.Turn, f *flows.Flow, past
 	}
 }
 
-// again reports whether the call of the node is made again once it is approved.
-func (v *visit) again() bool {
-	replay := start(v.state.Turn).Replay
-	return replay != nil && slices.Contains(replay.Again, v.node.Name)
-}
-
 // acts reports whether the node may change anything outside of the run.
 func (v *visit) acts() bool {
 	effect := func(tool string) bool { return v.cfg.Effect(v.state.Turn.Agent, tool) != tools.ReadOnly }
@@ -188,7 +182,7 @@ func (v *visit) pure() bool {
 
 // rehearse works in place of the node: with what it came to in the run that is replayed, or by saying
 // what it would do. done is false if the node has to work itself.
-func (v *visit) rehearse(try int) (out Result, next string, done bool, err error) {
+func (v *visit) rehearse(ctx context.Context, try int) (out Result, next string, done bool, err error) {
 	dry := start(v.state.Turn).Dry
 	if v.pure() || v.past == nil && !dry {
 		return out, "", false, nil
@@ -204,12 +198,17 @@ func (v *visit) rehearse(try int) (out Result, next string, done bool, err error
 				return out, next, true, err
 			}
 		}
+		if err := v.doubtful(); err != nil && !dry {
+			return out, "", true, err
+		}
 	}
-	if !dry {
-		return out, "", false, nil
+	switch {
+	case dry:
+		return v.pretend()
+	case v.again():
+		return v.restart(ctx)
 	}
-	out, next, done, err = v.pretend()
-	return out, next, done, err
+	return out, "", false, nil
 }
 
 // reuse ends the visit as it ended before.

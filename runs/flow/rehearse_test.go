@@ -187,3 +187,75 @@ func TestReplayLive(t *testing.T) {
 		})
 	}
 }
+
+// A live replay does not start what may have acted again because its node failed, unless it is named and
+// approved.
+func TestReplayLiveStartsOnce(t *testing.T) {
+	for kind, node := range map[string]string{
+		"agent": `{kind: agent, tools: [pay], prompt: "Pay", output: {sum: number}, next: tell}`,
+		"deep":  `{kind: deep, tools: [pay], prompt: "Pay", output: {sum: number}, next: tell}`,
+		"each":  `{kind: each, over: "{{ ['a', 'b'] }}", tools: [pay], prompt: "Pay {{ item }}", output: {sum: number}, next: tell}`,
+		"flow":  `{kind: flow, flow: pay, next: tell}`,
+	} {
+		for name, tt := range map[string]struct {
+			again []string
+			said  string
+			fails string
+		}{
+			"not named": {nil, "", flow.CodeUnknown},
+			"approved":  {[]string{"pay"}, "approve", ""},
+			"denied":    {[]string{"pay"}, "deny", flow.CodeDenied},
+		} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				p := player(t, "owner: chat/ann\nstart: hello\nnodes:\n  hello: {kind: template, value: hi, next: pay}\n  pay: "+node+"\n  tell: {kind: reply, text: done, next: END}\n")
+				c := flow.Case{Trigger: flow.Started{Text: "tea", User: "chat/ann"}, Nodes: map[string]any{"pay": "paid, no JSON"}}
+				if kind == "flow" {
+					c.Nodes["pay"] = map[string]any{"fails": "no money"}
+				}
+				_, played, err := p.Test(t.Context(), c)
+				if err != nil || played.Err == nil {
+					t.Fatal(err, "it did not fail")
+				}
+				c.Past, c.Replay, c.Nodes = played.Log, &claybot.FlowReplay{Run: "case", Again: tt.again}, map[string]any{"pay": map[string]any{"sum": 1}}
+				c.Answers, c.Expect = map[string]any{"pay": tt.said}, flow.Expected{Fails: tt.fails, Path: []string{"hello"}}
+				if tt.fails == "" {
+					c.Expect.Path = []string{"hello", "pay", "tell"}
+				}
+				wrong, played, err := p.Test(t.Context(), c)
+				if err != nil || len(wrong) > 0 {
+					t.Fatal(err, wrong)
+				}
+				if asked := played.Asks["pay"]; (asked != "") != (tt.again != nil) || tt.again != nil && !strings.HasPrefix(asked, "May the workflow every do its step pay again?") {
+					t.Errorf("asked %q", asked)
+				}
+				if wrong, _, err := p.Crash(t.Context(), c); err != nil || len(wrong) > 0 {
+					t.Errorf("cut off: %v %v", err, wrong)
+				}
+				// From another node it is as from the first one.
+				c.Replay = &claybot.FlowReplay{Run: "case", From: "pay", Again: tt.again}
+				if wrong, _, err := p.Test(t.Context(), c); err != nil || len(wrong) > 0 {
+					t.Errorf("from pay: %v %v", err, wrong)
+				}
+			})
+		}
+	}
+}
+
+// A replay that is not approved leaves what a node of agents has put out.
+func TestReplayLiveDeniedKeeps(t *testing.T) {
+	p := player(t, "owner: chat/ann\nstart: pay\nnodes:\n  pay: {kind: agent, tools: [pay], prompt: Pay, next: tell}\n  tell: {kind: reply, text: \"{{ pay.output }}\", next: END}\n")
+	c := flow.Case{Trigger: flow.Started{Text: "tea", User: "chat/ann"}, Nodes: map[string]any{"pay": "first"}, Answers: map[string]any{"pay": "deny"}}
+	_, played, err := p.Test(t.Context(), c)
+	if err != nil || played.Err != nil {
+		t.Fatal(err, played.Err)
+	}
+	for said, want := range map[string]string{"deny": "first", "approve": "second"} {
+		again := flow.Case{
+			Trigger: c.Trigger, Past: played.Log, Replay: &claybot.FlowReplay{Run: "case", Again: []string{"pay"}},
+			Nodes: map[string]any{"pay": "second"}, Answers: map[string]any{"pay": said}, Expect: flow.Expected{Outputs: map[string]any{"pay": want}},
+		}
+		if wrong, _, err := p.Test(t.Context(), again); err != nil || len(wrong) > 0 {
+			t.Errorf("%s: %v %v", said, err, wrong)
+		}
+	}
+}
