@@ -162,6 +162,8 @@ type FlowStart struct {
 	Busy string `json:"busy,omitempty"`
 	// Dry: nothing that acts is called. What the run would do is in the records of its nodes.
 	Dry bool `json:"dry,omitempty"`
+	// Agent: an agent started it, which decided what it was given.
+	Agent bool `json:"agent,omitempty"`
 	// Replay is the run whose results this one uses again.
 	Replay *FlowReplay `json:"replay,omitempty"`
 }

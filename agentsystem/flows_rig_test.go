@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
@@ -63,7 +64,13 @@ func (r *rig) flowEngine(all shelf) *flow.Engine {
 		Notify: func(ctx context.Context, a claybot.Agent, key string, say func(texts.Voice) string) {
 			r.system.People.TellOwner(ctx, a, key, say)
 		},
-		Route: func(string) (claybot.Route, error) { return claybot.Route{}, nil },
+		Discloses: func(context.Context, *runs.Turn, claybot.Route) *tools.Disclosure {
+			return &tools.Disclosure{Text: "others read it"}
+		},
+		Route: func(v string) (claybot.Route, error) {
+			connector, channel, _ := strings.Cut(v, "/")
+			return claybot.Route{Connector: connector, ChannelID: channel}, nil
+		},
 	})
 }
 

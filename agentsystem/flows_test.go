@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -262,4 +263,54 @@ func TestCrashAroundStopOfNestedFlows(t *testing.T) {
 	}
 	steps := play(t, -1)
 	crashes(t, steps, func(t *testing.T, k int) { play(t, k) })
+}
+
+// An agent starts a workflow that names its profile, and no other; what it gives goes to no other chat.
+func TestAgentStartsFlow(t *testing.T) {
+	t.Parallel()
+	const mine = `
+owner: chat/boss
+agents: [plain]
+start: out
+nodes:
+  out: {kind: template, value: {n: "{{ trigger.payload.n }}", said: "{{ trigger.text }} by {{ trigger.user.name }}"}, next: END}
+`
+	const other = `
+owner: chat/boss
+agents: [other]
+start: out
+nodes: {out: {kind: template, value: x, next: END}}
+`
+	const leaks = `
+owner: chat/ann
+agents: [plain]
+start: open
+nodes:
+  open: {kind: reply, text: "it began", to: [chat/dm-bob], next: out}
+  out: {kind: reply, text: "{{ trigger.text }}", to: [chat/dm-bob], next: END}
+`
+	for _, tt := range []struct {
+		flow, want string
+		sent       []string
+	}{
+		{"mine", `"output":"{\"n\":7,\"said\":\"gold by Ann\"}"`, nil},
+		{"other", "the flow \"other\" is not for agents of the profile plain", nil},
+		{"none", "there is no flow \"none\"", nil},
+		{"leaks", "not_approved", []string{"it began"}},
+	} {
+		bubble(t, func(r *rig) {
+			r.profile.Name = "plain"
+			r.workflows(map[string]string{"mine": mine, "other": other, "leaks": leaks})
+			r.mind.plan("begin", llmtest.Use(with("spawn_and_wait", obj{"tasks": []obj{{"task": "gold", "target": "flow:" + tt.flow, "payload": obj{"n": 7}}}})), llmtest.Say("done"))
+			r.start()
+			r.say("begin")
+			after(time.Hour)
+			if got := r.result(ann, "spawn_and_wait").Text; !strings.Contains(got, tt.want) {
+				t.Errorf("%s: %s", tt.flow, got)
+			}
+			if got := r.sees("dm-bob"); !slices.Equal(got, tt.sent) {
+				t.Errorf("%s: bob sees %q", tt.flow, got)
+			}
+		})
+	}
 }

@@ -150,6 +150,11 @@ func (c *checker) head() {
 	if f.Profile != "" && c.world.Profiles != nil && !slices.Contains(c.world.Profiles, f.Profile) {
 		c.unknown(f.Lines["profile"], "profile", f.Profile, c.world.Profiles, "there is no profile %.64q", f.Profile)
 	}
+	for _, name := range f.Agents {
+		if c.world.Profiles != nil && !slices.Contains(c.world.Profiles, name) {
+			c.unknown(f.Lines["agents"], "agents", name, c.world.Profiles, "there is no profile %.64q", name)
+		}
+	}
 	if f.Start == "" {
 		c.add(1, "start", "is missing: the node that the flow begins with")
 	} else if f.Start == End {
@@ -352,7 +357,6 @@ func (c *checker) node(n *Node) {
 		need("text", s.Text)
 		c.ask(n, s)
 	case *Child:
-		need("flow", s.Flow)
 		c.child(n, s)
 	case *Wait:
 		if (s.For == 0) == (s.Until == "") {

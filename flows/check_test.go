@@ -99,6 +99,7 @@ func TestPlantedFaults(t *testing.T) {
 		{"max: 20", "mx: 20", "3: concurrency.mx: unknown key; did you mean max?"},
 		{"concurrency: {", "concurency: {", "3: concurency: unknown key; did you mean concurrency?"},
 		{"trigger.channel }}", "ask.kind }}", "3: concurrency.key: ask may not have run"},
+		{"profile: support", "agents: [default, suport]", "2: agents: there is no profile \"suport\"; did you mean support?"},
 		{"time: 2h", "time: soon", "4: time"},
 		{"time: 2h", "time: 99d", "4: time"},
 		{"on_failure: [owner, slack/C1]", "on_failure: [ownr]", "5: on_failure"},

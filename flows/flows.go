@@ -52,6 +52,8 @@ type Flow struct {
 	Owner string `key:"owner"`
 	// Profile gives model, tools and permissions; empty: the default one.
 	Profile string `key:"profile"`
+	// Agents are the profiles whose agents may start the flow.
+	Agents []string `key:"agents" kind:"texts"`
 	// Concurrency says which runs work at the same time.
 	Concurrency Concurrency `key:"concurrency" kind:"flow concurrency"`
 	// Time ends a run; 0: no limit.

@@ -10,7 +10,9 @@ import (
 // child checks a node that starts another flow.
 func (c *checker) child(n *Node, s *Child) {
 	key := "nodes." + n.Name
-	if s.Flow != "" && c.world.Flows != nil && !slices.Contains(c.world.Flows, s.Flow) {
+	if s.Flow == "" {
+		c.add(n.Lines[""], key+".flow", "is missing")
+	} else if c.world.Flows != nil && !slices.Contains(c.world.Flows, s.Flow) {
 		c.unknown(n.Lines["flow"], key+".flow", s.Flow, c.world.Flows, "there is no flow %.64q", s.Flow)
 	}
 	if s.Waits() {

@@ -3,6 +3,7 @@ package subagents
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -14,9 +15,15 @@ import (
 
 // checkFlow validates the start of a flow.
 func (s *Starter) checkFlow(env tools.Env, t tools.Subagent) error {
+	var f *flows.Flow
+	if s.flow != nil {
+		f = s.flow(t.Flow)
+	}
 	switch {
-	case s.flow == nil || s.flow(t.Flow) == nil:
+	case f == nil:
 		return fmt.Errorf("there is no flow %.64q", t.Flow)
+	case !fromFlow(env) && !slices.Contains(f.Agents, s.profile(env.Agent.Descriptor)):
+		return fmt.Errorf("the flow %.64q is not for agents of the profile %s", t.Flow, s.profile(env.Agent.Descriptor))
 	case env.Agent.Descriptor.Depth >= flows.MaxDepth:
 		return fmt.Errorf("flows may be nested %d deep at most", flows.MaxDepth)
 	case len(t.Task) > inbox.MaxText:
@@ -28,6 +35,9 @@ func (s *Starter) checkFlow(env tools.Env, t tools.Subagent) error {
 	}
 	return nil
 }
+
+// fromFlow reports whether a node of a flow makes the call: an operator wrote what it starts.
+func fromFlow(env tools.Env) bool { return env.Agent.Descriptor.Type == claybot.AgentFlow }
 
 // startFlow starts a flow in an agent of its own below the caller. It acts for the person of the run that
 // starts it, under the profile of its file, and may do no more than the caller. It is idempotent.
@@ -61,7 +71,10 @@ func (s *Starter) startFlow(ctx context.Context, env tools.Env, i int, t tools.S
 	m.From.Agent = env.Agent.ID
 	m.Flow = &claybot.FlowStart{Name: f.Name, Version: f.Hash, Connector: env.Agent.Descriptor.Connector, ChannelID: env.Agent.Descriptor.ChannelID}
 	if by.Flow != nil {
-		m.Flow.Connector, m.Flow.ChannelID = by.Flow.Connector, by.Flow.ChannelID
+		m.Flow.Connector, m.Flow.ChannelID, m.Flow.Agent = by.Flow.Connector, by.Flow.ChannelID, by.Flow.Agent
+	}
+	if !fromFlow(env) {
+		m.Flow.Agent, m.Private = true, true // a model wrote it that had read the conversation
 	}
 	most := f.Time
 	if awaited {

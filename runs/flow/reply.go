@@ -63,7 +63,7 @@ const maxShared = 1200 // characters
 func (v *visit) shared(ctx context.Context, to []string, routes []claybot.Route, text string) error {
 	var qs []claybot.Question
 	t := v.state.Turn
-	if t.Agent.Descriptor.OwnerID() == v.flow.Owner || v.cfg.Discloses == nil {
+	if v.cfg.Discloses == nil || t.Agent.Descriptor.OwnerID() == v.flow.Owner && !start(t).Agent {
 		return nil // the file of the person says where it goes
 	}
 	for i, route := range routes {

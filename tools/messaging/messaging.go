@@ -195,6 +195,8 @@ func spawnAndWait(a tools.Agents, d tools.Directory) tools.Tool {
 		Prompt  string   `json:"prompt,omitempty" jsonschema:"its system prompt; the usual one when absent"`
 		Tools   []string `json:"tools,omitempty" jsonschema:"names of the tools it may use, only from among yours; all of yours when absent"`
 		Timeout string   `json:"timeout,omitempty" jsonschema:"how long it may take, such as 90s, 10m or 2h (a bare number counts seconds); 10m when absent"`
+		Target  string   `json:"target,omitempty" jsonschema:"flow:NAME starts the workflow of that name in place of a subagent, with the task as its text, for up to 24h"`
+		Payload any      `json:"payload,omitempty" jsonschema:"the event of that workflow"`
 	}
 	type input struct {
 		Tasks []task `json:"tasks" jsonschema:"1 to 64 tasks; each gets a subagent of its own"`
@@ -232,12 +234,36 @@ func spawnAndWait(a tools.Agents, d tools.Directory) tools.Tool {
 			if sub.Timeout, err = timeout(field+"timeout", t.Timeout); err != nil {
 				return tools.Result{}, err
 			}
+			if t.Target != "" {
+				if sub, err = flowOf(field, t.Target, t.Payload, sub); err != nil {
+					return tools.Result{}, err
+				}
+			}
 			subs[i] = sub
 		}
 		r, err := a.SpawnAndWait(ctx, env, subs)
 		r.What = fmt.Sprintf(texts.DidSpawn, strconv.Itoa(len(subs)))
 		return r, err
 	})
+}
+
+// flowOf makes a task that of a workflow.
+func flowOf(field, target string, payload any, sub tools.Subagent) (flow tools.Subagent, err error) {
+	name, ok := strings.CutPrefix(strings.TrimSpace(target), "flow:")
+	if !ok || name == "" {
+		return flow, fmt.Errorf("field %starget: %.80q: want flow:NAME", field, target)
+	}
+	if sub.Model != "" || sub.Prompt != "" || sub.Tools != nil || sub.Agent != "" || sub.Engine != "" {
+		return flow, fmt.Errorf("field %starget: a workflow takes no model, prompt, tools, agent or engine", field)
+	}
+	flow = tools.Subagent{Flow: name, Task: sub.Task, Timeout: sub.Timeout}
+	if flow.Timeout == 0 {
+		flow.Timeout = maxTimeout
+	}
+	if payload != nil {
+		flow.Payload, err = json.Marshal(payload)
+	}
+	return flow, err
 }
 
 // self is the word for a new agent like the caller.

@@ -212,6 +212,8 @@ func TestRefused(t *testing.T) {
 		{"spawn_and_wait", `{"tasks":[{"task":"a"}` + strings.Repeat(`,{"task":"a"}`, 64) + `]}`, "field tasks: 65 entries"},
 		{"spawn_and_wait", `{"tasks":[{"task":"a"},{"task":""}]}`, "field tasks[1].task: must not be empty"},
 		{"spawn_and_wait", `{"tasks":[{"task":"a","timeout":"soon"}]}`, `field tasks[0].timeout: "soon": want a duration`},
+		{"spawn_and_wait", `{"tasks":[{"task":"a","target":"order"}]}`, `field tasks[0].target: "order": want flow:NAME`},
+		{"spawn_and_wait", `{"tasks":[{"task":"a","target":"flow:order","model":"m"}]}`, "field tasks[0].target: a workflow takes no model"},
 		{"spawn_and_wait", `{"tasks":[{"task":"a","timeout":"0s"}]}`, "field tasks[0].timeout: \"0s\": want 1s to 24h"},
 		{"spawn_and_wait", `{"tasks":[{"task":"a","timeout":"25h"}]}`, "want 1s to 24h"},
 		{"spawn_and_wait", `{"tasks":[{"task":"a","timeout":300}]}`, "field tasks[].timeout: type"},
