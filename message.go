@@ -73,6 +73,8 @@ type AgentMessage struct {
 	Kind SystemKind `json:"kind,omitempty"` // of a system message
 	// Silent messages are recorded for the next turn and start none.
 	Silent bool `json:"silent,omitempty"`
+	// Dry: the work is part of a dry run, see FlowStart.Dry. No person can be asked in it.
+	Dry bool `json:"dry,omitempty"`
 	// Alone messages share a run with no other: they come again because the run that
 	// had taken them was given up.
 	Alone bool `json:"alone,omitempty"`

@@ -104,6 +104,11 @@ func (w Work) Root(run claybot.RunID) claybot.RunID {
 	return run
 }
 
+// Dry reports whether the work is part of a dry run, in which no person can be asked.
+func (w Work) Dry() bool {
+	return slices.ContainsFunc(w.Messages, func(m claybot.AgentMessage) bool { return m.Dry || m.Flow != nil && m.Flow.Dry })
+}
+
 // Newest is the message that the work answers: the last one that is not silent.
 func (w Work) Newest() claybot.AgentMessage {
 	for _, m := range slices.Backward(w.Messages) {

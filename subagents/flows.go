@@ -69,7 +69,7 @@ func (s *Starter) startFlow(ctx context.Context, env tools.Env, i int, t tools.S
 	m.Kind, m.Payload, m.Route, m.Alone = claybot.KindTrigger, t.Payload, &env.Route, true
 	m.From = by.From // the person whom its templates and questions mean
 	m.From.Agent = env.Agent.ID
-	m.Flow = &claybot.FlowStart{Name: f.Name, Version: f.Hash, Connector: env.Agent.Descriptor.Connector, ChannelID: env.Agent.Descriptor.ChannelID}
+	m.Flow = &claybot.FlowStart{Name: f.Name, Dry: m.Dry, Version: f.Hash, Connector: env.Agent.Descriptor.Connector, ChannelID: env.Agent.Descriptor.ChannelID}
 	if by.Flow != nil {
 		m.Flow.Connector, m.Flow.ChannelID, m.Flow.Agent = by.Flow.Connector, by.Flow.ChannelID, by.Flow.Agent
 	}

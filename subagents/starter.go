@@ -385,7 +385,7 @@ func (s *Starter) first(env tools.Env, i int, t tools.Subagent) claybot.AgentMes
 	work := s.work.Of(env.Run)
 	return claybot.AgentMessage{
 		ID: taskID(env.UID(i)), Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: claybot.Clean(t.Task), At: claybot.Now(),
-		Hops: work.Hops() + 1, Root: work.Root(env.Run), Tainted: env.Tainted, Private: env.Private,
+		Hops: work.Hops() + 1, Root: work.Root(env.Run), Tainted: env.Tainted, Private: env.Private, Dry: work.Dry(),
 	}
 }
 

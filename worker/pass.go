@@ -246,10 +246,14 @@ func (p *pass) mark(ctx context.Context, messages ...claybot.AgentMessage) {
 }
 
 func (p *pass) turn() *runs.Turn {
-	return &runs.Turn{
+	t := &runs.Turn{
 		Run: p.job.run, Agent: p.job.agent, History: p.talk.remembered(), Messages: slices.Clone(p.job.messages),
 		Journal: p, Costs: p.talk, Reader: p, Files: p.files,
 	}
+	if p.job.work().Dry() {
+		t.Reader = nil // a dry run asks no person
+	}
+	return t
 }
 
 // record makes one record of the engine durable. If the profile enables progress, it

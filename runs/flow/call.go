@@ -98,6 +98,9 @@ func (v *visit) call(ctx context.Context, spec *flows.Tool, try int) (out Result
 	if !asked.Private && v.cfg.Outside != nil && v.cfg.Outside(v.state.Turn.Agent, spec.Tool) {
 		got.Private = false
 	}
+	if start(v.state.Turn).Dry && !got.OK && strings.HasSuffix(tools.Unmarked(got.Text), "not approved: no person can be asked") {
+		return v.would()
+	}
 	out, next, err = v.resulted(spec, got)
 	if v.again() && codeOf(err) == CodeDenied { // what has acted stays
 		if e := v.past.visit(v.node.Name, v.number); e != nil {
@@ -189,9 +192,6 @@ func (v *visit) settle(ctx context.Context, spec *flows.Tool, asked claybot.Reco
 			r.Approvers = spec.Approve.By
 		}
 		rules = &r
-	}
-	if start(&turn).Dry {
-		turn.Reader = nil // a dry run asks no person
 	}
 	err = v.cfg.Settle(ctx, &turn, rules, func(r claybot.Record) error {
 		if r.Type == claybot.RecordTool && r.ToolCallID == asked.ToolCalls[0].ID {

@@ -179,6 +179,9 @@ func (d *desk) pass(ctx context.Context, e runs.Engine) error {
 		Agent:   claybot.Agent{ID: "flow", Descriptor: claybot.Descriptor{Type: claybot.AgentFlow, UID: run, Owner: d.c.Trigger.User}},
 		History: slices.Clone(d.records), Messages: []claybot.AgentMessage{d.message()}, Journal: d, Reader: d,
 	}
+	if d.c.Dry {
+		turn.Reader = nil
+	}
 	for r, err := range e.Run(ctx, turn) {
 		if err != nil {
 			return err

@@ -255,6 +255,12 @@ func (v *visit) pretend() (out Result, next string, done bool, err error) {
 	if v.reads() {
 		return out, "", false, nil
 	}
+	out, next, err = v.would()
+	return out, next, true, err
+}
+
+// would is pretend for a node that does not work.
+func (v *visit) would() (out Result, next string, err error) {
 	next = v.node.Next
 	var text string
 	switch spec := v.node.Spec.(type) {
@@ -287,19 +293,21 @@ func (v *visit) pretend() (out Result, next string, done bool, err error) {
 		text = "run the node"
 	}
 	if err != nil {
-		return out, "", true, err
+		return out, "", err
 	}
 	if out.Output == nil {
 		out = v.put(notDone, mark{})
 	}
 	v.state.Because(Would + texts.Shorten(text, maxWould))
-	return out, next, true, nil
+	return out, next, nil
 }
 
-// reads reports whether the node works in a dry run as well.
+// reads reports whether the node works in a dry run as well. What people have to approve does not.
 func (v *visit) reads() bool {
-	switch v.node.Spec.(type) {
-	case *flows.Tool, *flows.HTTP, *flows.Agent, *flows.Deep, *flows.Each:
+	switch spec := v.node.Spec.(type) {
+	case *flows.Tool:
+		return spec.Approve == nil && !v.acts()
+	case *flows.HTTP, *flows.Agent, *flows.Deep, *flows.Each:
 		return !v.acts()
 	}
 	return false

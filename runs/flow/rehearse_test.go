@@ -259,3 +259,14 @@ func TestReplayLiveDeniedKeeps(t *testing.T) {
 		}
 	}
 }
+
+// A dry run does not read what people have to approve: it goes on as if they had, as after any approval.
+func TestDryApproved(t *testing.T) {
+	p := player(t, "owner: chat/ann\nstart: price\nnodes:\n  price: {kind: tool, tool: look, approve: {by: [chat/bob]}, next: tell}\n  tell: {kind: reply, text: done, next: END}\n")
+	c := flow.Case{Dry: true, Trigger: flow.Started{Text: "tea", User: "chat/ann"}, Expect: flow.Expected{Path: []string{"price", "tell"}, Never: []string{"look"}}}
+	wrong, played, err := p.Test(t.Context(), c)
+	want := []string{"price: call look with {}, once chat/bob approves it", "tell: send to trigger: done"}
+	if got := wouldOf(played); err != nil || len(wrong) > 0 || played.Err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v %v, failed %v, would do %q", err, wrong, played.Err, got)
+	}
+}
