@@ -210,7 +210,8 @@ func (d *daemon) versionsInForce(ctx context.Context) (map[string]bool, error) {
 // versionsAtWork are the versions with which runs began that have not ended, as name/hash.
 func (d *daemon) versionsAtWork(ctx context.Context) (map[string]bool, error) {
 	all := make(map[string]bool)
-	for _, state := range []claybot.RunState{claybot.RunRunning, claybot.RunAwaiting} {
+	// A run that begins to wait, or goes on, while these are listed is in one of the three lists.
+	for _, state := range []claybot.RunState{claybot.RunAwaiting, claybot.RunRunning, claybot.RunAwaiting} {
 		for q := (storage.RunQuery{State: state, Limit: 500}); ; {
 			page, err := d.stores.db.RunPage(ctx, q)
 			if err != nil {
