@@ -123,7 +123,10 @@ func (d flowDesk) ReplayFlow(ctx context.Context, id claybot.MessageID, run clay
 	return d.post(ctx, soloAgent(claybot.Descriptor{Type: claybot.AgentFlow, Owner: r.owner, Name: f.Name, Profile: f.Profile}, m, word), m)
 }
 
-// RecordFlow implements web.Flows.
+// recordTime is how long a run may take to become a test case.
+const recordTime = 5 * time.Second
+
+// RecordFlow implements web.Flows. One test case is made at a time.
 func (d flowDesk) RecordFlow(ctx context.Context, run claybot.RunID) (out web.FlowCase, err error) {
 	r, err := d.recorded(ctx, run)
 	if err != nil {
@@ -136,8 +139,17 @@ func (d flowDesk) RecordFlow(ctx context.Context, run claybot.RunID) (out web.Fl
 	if err != nil {
 		return out, err
 	}
-	c, err := testPlayer(f).Record(ctx, flow.Recording{Run: r.Run, Message: r.message, Records: r.records})
+	if !d.library.recording.TryLock() {
+		return out, web.Refusal("another test case is being made; try again when it is")
+	}
+	defer d.library.recording.Unlock()
+	limited, cancel := context.WithTimeout(ctx, recordTime)
+	defer cancel()
+	c, err := testPlayer(f).Record(limited, flow.Recording{Run: r.Run, Message: r.message, Records: r.records})
 	if err != nil && ctx.Err() == nil {
+		if limited.Err() != nil {
+			err = fmt.Errorf("making it takes longer than %s", recordTime)
+		}
 		return out, web.Refusal(fmt.Sprintf("the run %s cannot be a test case: %v", r.ID, err))
 	}
 	if err != nil {

@@ -49,6 +49,8 @@ type library struct {
 	members  func() (self string, others []string)
 	compared time.Time // when the flows were last compared with theirs; of watch
 
+	recording sync.Mutex // while a test case is made of a run
+
 	mu     sync.Mutex
 	flows  map[string]*flows.Flow       // in force, by name
 	kept   map[string]*flows.Flow       // versions that were read, by name and hash

@@ -266,6 +266,9 @@ func (x *recorder) asCase() (c Case, err error) {
 }
 
 func (x *recorder) play(ctx context.Context) (Played, error) {
+	if ctx.Err() != nil {
+		return Played{}, ctx.Err()
+	}
 	if x.plays++; x.plays > maxPlays {
 		return Played{}, errors.New("it was given too much for a case")
 	}
@@ -310,6 +313,19 @@ func (x *recorder) shrink(ctx context.Context, v any, set func(any)) error {
 			}
 		}
 	case []any:
+		for len(v) > 1 {
+			half := v[:len(v)/2]
+			set(half)
+			same, err := x.same(ctx)
+			if err != nil {
+				return err
+			}
+			if !same {
+				set(v)
+				break
+			}
+			v = half
+		}
 		for i, part := range v {
 			if err := x.shrink(ctx, part, func(other any) { v[i] = other }); err != nil {
 				return err

@@ -1,7 +1,9 @@
 package flow_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -134,5 +136,28 @@ func TestRecordRefuses(t *testing.T) {
 				t.Errorf("%v, want %q", err, tt.says)
 			}
 		})
+	}
+}
+
+// A long list on which the way does not depend takes few plays, and a recording ends with its context.
+func TestRecordLongList(t *testing.T) {
+	p := player(t, "owner: chat/ann\nstart: look\nnodes:\n  look: {kind: tool, tool: look, next: tell}\n  tell: {kind: reply, text: \"{{ look.output[0] }}\", next: END}\n")
+	list := make([]any, 4000)
+	for i := range list {
+		list[i] = "Erika Mustermann"
+	}
+	c := flow.Case{Trigger: flow.Started{Text: "tea", User: "chat/ann"}, Nodes: map[string]any{"look": list}}
+	r := recording(t, p, c)
+	got, err := p.Record(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := json.Marshal(got); err != nil || len(b) > 2000 || strings.Contains(string(b), "Erika") {
+		t.Errorf("%v: %d bytes", err, len(b))
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Record(ended, r); !errors.Is(err, context.Canceled) {
+		t.Errorf("ended: %v", err)
 	}
 }
