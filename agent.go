@@ -108,6 +108,43 @@ func (d Descriptor) IsThread() bool {
 	return d.Type == AgentSubagent && d.Parent == "" && strings.HasPrefix(d.UID, threadPrefix)
 }
 
+// threadKeys keeps the parts of the key of a thread apart, threadParts reads them.
+var (
+	threadKeys  = strings.NewReplacer("%", "%25", ":", "%3A")
+	threadParts = strings.NewReplacer("%25", "%", "%3A", ":")
+)
+
+// ThreadKey is the key of the Thread of a person in a chat, as "connector/channelId", for what names say:
+// a workflow, and a node of it. Without a chat, as at a time, its part is left out; no name has a slash.
+func ThreadKey(owner, chat string, names ...string) string {
+	parts := []string{owner}
+	if chat != "" {
+		parts = append(parts, chat)
+	}
+	parts = append(parts, names...)
+	for i, part := range parts {
+		parts[i] = threadKeys.Replace(part)
+	}
+	return strings.Join(parts, ":")
+}
+
+// ThreadPlace is the chat that a Thread is for, see ThreadKey; zero for none.
+func (d Descriptor) ThreadPlace() Route {
+	parts := strings.Split(strings.TrimPrefix(d.UID, threadPrefix), ":")
+	if !d.IsThread() || len(parts) < 2 {
+		return Route{}
+	}
+	connector, channel, found := strings.Cut(threadParts.Replace(parts[1]), "/")
+	if !found {
+		return Route{}
+	}
+	r := Route{Connector: connector, ChannelID: channel}
+	if of, user, _ := strings.Cut(d.Owner, "/"); of == connector {
+		r.UserID = user
+	}
+	return r
+}
+
 // Foreground reports whether d is the agent of a person in a chat.
 func (d Descriptor) Foreground() bool { return d.Type == AgentUser }
 

@@ -88,6 +88,9 @@ type AgentMessage struct {
 	Deadline Time `json:"deadline,omitempty"`
 	// Route is where the answer goes, instead of the agent's own place.
 	Route *Route `json:"route,omitempty"`
+	// Place is where the work for which a run gave this task is answered, and so where others may
+	// read what the run says that takes it; nil: where Route says.
+	Place *Route `json:"place,omitempty"`
 	// As are the settings of a subagent in the run that takes this message, in place of its own.
 	As *Background `json:"as,omitempty"`
 	// Report is the agent that is told the final text of the run, or why it

@@ -56,6 +56,69 @@ func TestDisclosuresOfQuietAgents(t *testing.T) {
 	})
 }
 
+// A memory of a workflow is read where its chat is; what a workflow in a group starts, where the message of
+// its run said, also where the task says nothing, as those of earlier versions do. The agent of a workflow
+// may have had several places, so what it said is its person's alone.
+func TestAudiencesOfWorkflows(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.start()
+		agent := func(d claybot.Descriptor) claybot.Agent {
+			a, err := r.agents.NewAgent(r.Context(), d, claybot.Background{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		const owner = "telegram/7"
+		group := claybot.Route{Connector: "telegram", ChannelID: "-100", UserID: "7"}
+		flow := agent(claybot.Descriptor{Type: claybot.AgentFlow, UID: "f", Owner: owner})
+		helper := agent(claybot.Descriptor{Type: claybot.AgentSubagent, UID: "h", Parent: flow.ID, Root: flow.ID, Depth: 1, Owner: owner})
+		if err := r.system.Post(r.Context(), flow.Descriptor, claybot.AgentMessage{
+			ID: "began", Type: claybot.MessageSystem, Kind: claybot.KindTrigger, Text: "go", Route: &group, Alone: true, Flow: &claybot.FlowStart{Name: "f"},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		memory := func(chat string) claybot.Agent {
+			return agent(claybot.Thread(claybot.ThreadKey(owner, chat, "f", "n"), owner))
+		}
+		for _, tt := range []struct {
+			name  string
+			agent claybot.Agent
+			place claybot.Route
+			want  string
+		}{
+			{"a memory of the direct chat", memory("telegram/7"), claybot.Route{}, ""},
+			{"a memory of the group", memory("telegram/-100"), claybot.Route{}, "telegram/-100"},
+			{"a memory without a chat", memory(""), claybot.Route{}, ""},
+			{"a memory without a chat, at work for the group", memory(""), group, "telegram/-100"},
+			{"an agent of the workflow", helper, group, "telegram/-100"},
+			{"an agent of the workflow, of an earlier version", helper, claybot.Route{}, "telegram/-100"},
+			{"the workflow", flow, claybot.Route{}, "telegram/-100"},
+		} {
+			if got := r.system.Subagents.Directory.Audience(r.Context(), tt.agent, tt.place); got != (claybot.Audience{Owner: owner, Place: tt.want}) {
+				t.Errorf("%s: %+v", tt.name, got)
+			}
+		}
+		env := tools.Env{Agent: helper, Place: group}
+		for name, id := range map[string]claybot.AgentID{"the memory of the direct chat": memory("telegram/7").ID, "the workflow": flow.ID} {
+			if d := r.system.Subagents.Directory.Discloses(r.Context(), env, string(id), tools.FromOther); d == nil || len(d.Owners) != 1 {
+				t.Errorf("reading %s: %+v", name, d)
+			}
+		}
+		if d := r.system.Subagents.Directory.Discloses(r.Context(), env, string(memory("telegram/-100").ID), tools.BothWays); d != nil {
+			t.Errorf("the memory of the group: %+v", d)
+		}
+		direct := tools.Env{Agent: agent(claybot.User("telegram", "7", "7"))}
+		for name, id := range map[string]claybot.AgentID{"the memory of the group": memory("telegram/-100").ID, "an agent of the workflow": helper.ID} {
+			if d := r.system.Subagents.Directory.Discloses(r.Context(), direct, string(id), tools.ToOther); d == nil {
+				t.Errorf("writing to %s from the direct chat asks nothing", name)
+			}
+		}
+	})
+}
+
 // What agents tell each other carries on what they have read: a subagent has read what its
 // parent had, and what another conversation says is not for everybody.
 func TestMarksOfMessages(t *testing.T) {

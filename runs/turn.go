@@ -163,3 +163,14 @@ func (t *Turn) Route() claybot.Route {
 	}
 	return claybot.Route{}
 }
+
+// Place is where the run is answered or, of one that has a task of another run, where the work is answered
+// to which the task belongs; zero where that is nowhere or not known.
+func (t *Turn) Place() claybot.Route {
+	for _, m := range slices.Backward(t.Messages) {
+		if m.Place != nil {
+			return *m.Place
+		}
+	}
+	return t.Route()
+}

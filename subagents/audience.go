@@ -10,21 +10,64 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-// Audience returns who can read what an agent says: a subagent works for the conversation
-// of its root, a task for the place where it answers. Where that cannot be found out, it
-// is a place that no other agent has.
-func (d *Directory) Audience(ctx context.Context, a claybot.Agent, r claybot.Route) claybot.Audience {
+// Audience returns who can read what an agent says in a run with a place, see runs.Turn. What works for
+// a conversation, as its subagents do, has the readers of that; anything else those of the place or, where
+// that is not known, of the place of its newest run. Where they cannot be found out, it is a place that no
+// other agent has.
+func (d *Directory) Audience(ctx context.Context, a claybot.Agent, place claybot.Route) claybot.Audience {
+	top := a
 	if root := a.Descriptor.Root; a.Descriptor.Child() && root != "" {
 		found, err := d.agents.Agent(ctx, root)
 		if err != nil {
 			return unknownAudience(a)
 		}
-		a, r = found, claybot.Route{}
+		top = found
 	}
-	if !a.Descriptor.Foreground() && r == (claybot.Route{}) && a.State.Routing != nil {
-		r = *a.State.Routing
+	if !top.Descriptor.Foreground() && place == (claybot.Route{}) {
+		found, err := d.place(ctx, a, top)
+		if err != nil {
+			return unknownAudience(a)
+		}
+		place = found
 	}
-	return d.people.AudienceOf(a.Descriptor, r)
+	readers := d.people.AudienceOf(top.Descriptor, place)
+	readers.Owner = a.Descriptor.OwnerID() // a workflow below an agent may act for another person
+	return readers
+}
+
+// place returns where an agent works that has none of its own: a memory for its chat, a task where it
+// answered last, anything else where the message says with which its newest run, or that of its root, began.
+func (d *Directory) place(ctx context.Context, a, root claybot.Agent) (claybot.Route, error) {
+	for _, x := range []claybot.Agent{a, root} {
+		switch {
+		case x.Descriptor.IsThread():
+			return x.Descriptor.ThreadPlace(), nil
+		case x.State.Routing != nil:
+			return *x.State.Routing, nil
+		case x.Descriptor.Scheduled():
+			continue
+		}
+		run, err := d.runs.LastRun(ctx, x.ID)
+		if errors.Is(err, storage.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return claybot.Route{}, err
+		}
+		for _, id := range run.Messages {
+			r, err := d.inbox.Receipt(ctx, id)
+			switch m := r.Message; {
+			case errors.Is(err, storage.ErrNotFound):
+			case err != nil:
+				return claybot.Route{}, err
+			case m.Place != nil:
+				return *m.Place, nil
+			case m.Flow != nil && m.Route != nil:
+				return *m.Route, nil
+			}
+		}
+	}
+	return claybot.Route{}, nil
 }
 
 func unknownAudience(a claybot.Agent) claybot.Audience {
@@ -33,7 +76,7 @@ func unknownAudience(a claybot.Agent) claybot.Audience {
 
 // Readers implements tools.Directory.
 func (d *Directory) Readers(ctx context.Context, env tools.Env) claybot.Audience {
-	return d.Audience(ctx, env.Agent, env.Route)
+	return d.Audience(ctx, env.Agent, env.Place)
 }
 
 // AudienceOf returns who can read what an agent of the index says, see Audience.
@@ -47,6 +90,15 @@ func (d *Directory) AudienceOf(ctx context.Context, e storage.IndexEntry) claybo
 		a = found
 	}
 	return d.Audience(ctx, a, claybot.Route{})
+}
+
+// source returns whom what an agent of the index has said until now was for: AudienceOf, and for its person
+// alone where it is of workflows that chats start, whose runs may have had several places.
+func (d *Directory) source(ctx context.Context, e storage.IndexEntry) claybot.Audience {
+	if e.Descriptor.Type == claybot.AgentFlow && !e.Descriptor.Child() {
+		return claybot.Audience{Owner: e.Descriptor.OwnerID()}
+	}
+	return d.AudienceOf(ctx, e)
 }
 
 // Discloses implements tools.Directory. While it cannot be found out, nobody may approve
@@ -66,7 +118,7 @@ func (d *Directory) Discloses(ctx context.Context, env tools.Env, to string, way
 	for _, x := range []struct {
 		not          tools.Way
 		source, sink claybot.Audience
-	}{{tools.FromOther, mine, theirs}, {tools.ToOther, theirs, mine}} {
+	}{{tools.FromOther, mine, theirs}, {tools.ToOther, d.source(ctx, target), mine}} {
 		if way == x.not || !d.people.Discloses(x.source, x.sink) {
 			continue
 		}

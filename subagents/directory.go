@@ -21,6 +21,7 @@ const maxHistoryRead = 200
 type Directory struct {
 	agents     Agents
 	index      Index
+	inbox      Inbox
 	runs       Runs
 	people     People
 	supervisor *Supervisor
@@ -38,7 +39,7 @@ const maxListed = 200
 // that heard from a user last.
 func (d *Directory) ListAgents(ctx context.Context, env tools.Env) ([]tools.AgentInfo, error) {
 	var list []tools.AgentInfo
-	mine := d.Audience(ctx, env.Agent, env.Route)
+	mine := d.Readers(ctx, env)
 	entries, err := d.within(ctx, env.Agent)
 	if err != nil {
 		return nil, fmt.Errorf("list agents: %w", err)
@@ -49,7 +50,7 @@ func (d *Directory) ListAgents(ctx context.Context, env tools.Env) ([]tools.Agen
 			return nil, err
 		}
 		info.Self = e.ID == env.Agent.ID
-		if !info.Self && d.people.Discloses(d.AudienceOf(ctx, e), mine) {
+		if !info.Self && d.people.Discloses(d.source(ctx, e), mine) {
 			info.Name, info.LastText = "", "" // read_agent_history asks
 		}
 		list = append(list, info)

@@ -28,14 +28,14 @@ func (d *Directory) SearchHistory(ctx context.Context, env tools.Env, words []st
 	if err != nil {
 		return out, fmt.Errorf("search histories: %w", err)
 	}
-	mine := d.Audience(ctx, env.Agent, env.Route)
+	mine := d.Readers(ctx, env)
 	most := min(skip+limit+1, mostFound)
 	timed, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
 	var all []tools.Finding
 	for _, e := range entries {
 		self := e.ID == env.Agent.ID
-		if !self && d.people.Discloses(d.AudienceOf(ctx, e), mine) {
+		if !self && d.people.Discloses(d.source(ctx, e), mine) {
 			continue
 		}
 		var found []claybot.Record

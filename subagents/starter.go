@@ -383,10 +383,14 @@ func (s *Starter) start(ctx context.Context, env tools.Env, i int, t tools.Subag
 // first is the message with the i-th task of a call.
 func (s *Starter) first(env tools.Env, i int, t tools.Subagent) claybot.AgentMessage {
 	work := s.work.Of(env.Run)
-	return claybot.AgentMessage{
+	m := claybot.AgentMessage{
 		ID: taskID(env.UID(i)), Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: claybot.Clean(t.Task), At: claybot.Now(),
 		Hops: work.Hops() + 1, Root: work.Root(env.Run), Tainted: env.Tainted, Private: env.Private, Dry: work.Dry(),
 	}
+	if env.Place != (claybot.Route{}) {
+		m.Place = &env.Place
+	}
+	return m
 }
 
 // give creates an agent, unless it is there, and posts its task.

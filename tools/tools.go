@@ -167,6 +167,9 @@ type Env struct {
 	Undo bool
 	// Route is where the run answers; zero for nowhere.
 	Route claybot.Route
+	// Place is where others may read what the run says, see runs.Turn; zero where that is nowhere or
+	// not known.
+	Place claybot.Route
 	// Tainted: the run has read untrusted content.
 	Tainted bool
 	// Private: the run has read what not everybody may read, other than what people typed

@@ -60,7 +60,7 @@ func TestAudiences(t *testing.T) {
 		{"a subagent without a root", claybot.Agent{ID: "lost", Descriptor: claybot.Descriptor{Type: claybot.AgentSubagent, Root: "gone", Owner: "telegram/7"}}, nil, "?/lost"},
 	} {
 		turn := &runs.Turn{Agent: tt.agent, Messages: []claybot.AgentMessage{{Type: claybot.MessageSystem, Route: tt.route}}}
-		if got := d.tooling.box.audience(tools.Env{Agent: tt.agent, Route: turn.Route()}); got != (claybot.Audience{Owner: "telegram/7", Place: tt.place}) {
+		if got := d.tooling.box.audience(tools.Env{Agent: tt.agent, Route: turn.Route(), Place: turn.Place()}); got != (claybot.Audience{Owner: "telegram/7", Place: tt.place}) {
 			t.Errorf("%s: the audience is %+v", tt.name, got)
 		}
 		prompt, err := d.engines.prompts.prompt(turn)
@@ -73,12 +73,12 @@ func TestAudiences(t *testing.T) {
 		}
 	}
 	for name, a := range map[string]claybot.Agent{"direct": direct, "below": below(direct, "three")} {
-		if want, _ := d.tooling.workspaces.want(a, ""); want.Key != "owner/telegram/7" {
+		if want, _ := d.tooling.workspaces.want(tools.Env{Agent: a}); want.Key != "owner/telegram/7" {
 			t.Errorf("%s: the workspace is %s", name, want.Key)
 		}
 	}
 	for name, a := range map[string]claybot.Agent{"group": group, "below": below(group, "four")} {
-		if want, _ := d.tooling.workspaces.want(a, ""); want.Key != "owner/telegram/7/in/telegram/-100" {
+		if want, _ := d.tooling.workspaces.want(tools.Env{Agent: a}); want.Key != "owner/telegram/7/in/telegram/-100" {
 			t.Errorf("%s: the workspace is %s", name, want.Key)
 		}
 	}

@@ -54,7 +54,7 @@ func (e *engines) flowEngine(lib *library, settle flow.Settle) *flow.Engine {
 			return e.system.Output.Reply(ctx, t.Agent, t.Run.ID, to, key, text)
 		},
 		Discloses: func(ctx context.Context, t *runs.Turn, to claybot.Route) *tools.Disclosure {
-			return e.system.Output.ReplyDiscloses(ctx, tools.Env{Agent: t.Agent, Run: t.Run.ID, Route: t.Route()}, to)
+			return e.system.Output.ReplyDiscloses(ctx, tools.Env{Agent: t.Agent, Run: t.Run.ID, Route: t.Route(), Place: t.Place()}, to)
 		},
 		Recorded: func(ctx context.Context, run claybot.RunID) ([]claybot.Record, error) {
 			r, err := e.system.Overview.RunByID(ctx, run)

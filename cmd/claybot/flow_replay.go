@@ -111,6 +111,7 @@ func (d flowDesk) ReplayFlow(ctx context.Context, id claybot.MessageID, run clay
 	m.Flow = &start
 	if in.Live && r.message.Route != nil {
 		m.Route = r.message.Route
+		m.Place = r.message.Place
 	}
 	if f.Time > 0 {
 		m.Deadline = claybot.At(time.Now().Add(f.Time))

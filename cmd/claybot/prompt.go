@@ -192,15 +192,15 @@ func (p *prompter) index(t *runs.Turn) (claybot.Index, error) {
 	if notes.Off {
 		return index, err
 	}
-	index.Owner = showsOwnerNotes(ctx, p.system, a, t.Route())
+	index.Owner = showsOwnerNotes(ctx, p.system, a, t.Place())
 	text, private, failed := memory.Index(ctx, p.stores.db, a, index.Owner)
 	index.Text, index.Private = strings.TrimSpace(index.Text+"\n\n"+strings.TrimSpace(text)), private
 	return index, errors.Join(err, failed)
 }
 
 // showsOwnerNotes reports whether the notes of its person are in the prompt of an agent,
-// for a run that answers at r.
+// for a run whose place is r, see runs.Turn.
 func showsOwnerNotes(ctx context.Context, system *agentsystem.AgentSystem, a claybot.Agent, r claybot.Route) bool {
-	return system.Subagents.Directory.DisclosesNotes(ctx, tools.Env{Agent: a, Route: r}, false) == nil ||
+	return system.Subagents.Directory.DisclosesNotes(ctx, tools.Env{Agent: a, Place: r}, false) == nil ||
 		slices.Contains(system.Profiles.OwnSettings(a.ID).Approved, memory.ListsOwner)
 }

@@ -58,7 +58,7 @@ func newTooling(ctx context.Context, config *settings, s *stores, system func() 
 	t.browsers = browser.New(browser.Config{
 		Open: w.browser, SaveFile: save, Log: s.log,
 		Key: func(env tools.Env) string {
-			want, _ := w.want(env.Agent, env.Route.ThreadID)
+			want, _ := w.want(env)
 			return string(want.Key)
 		},
 		Listed: func(env tools.Env, address string) bool {
@@ -66,7 +66,7 @@ func newTooling(ctx context.Context, config *settings, s *stores, system func() 
 			if err != nil {
 				return false
 			}
-			want, ok := w.want(env.Agent, env.Route.ThreadID)
+			want, ok := w.want(env)
 			if ok && want.Provider == configs.WorkspaceDocker && slices.Contains([]string{"localhost", "127.0.0.1", "::1", "[::1]"}, host) {
 				return true // the agent's own, in its container
 			}
@@ -74,7 +74,7 @@ func newTooling(ctx context.Context, config *settings, s *stores, system func() 
 		},
 	})
 	t.box = &toolbox{config: config, log: s.log, system: system, stores: s, tooling: t}
-	w.audience = func(a claybot.Agent) claybot.Audience { return t.box.audience(tools.Env{Agent: a}) }
+	w.audience = t.box.audience
 	return t, nil
 }
 
@@ -320,7 +320,7 @@ func (b *toolbox) hasRead(env tools.Env) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	_, private, err := memory.Index(ctx, b.stores.db, env.Agent, showsOwnerNotes(ctx, b.system(), env.Agent, env.Route))
+	_, private, err := memory.Index(ctx, b.stores.db, env.Agent, showsOwnerNotes(ctx, b.system(), env.Agent, env.Place))
 	return private || err != nil
 }
 
@@ -328,7 +328,7 @@ func (b *toolbox) hasRead(env tools.Env) bool {
 func (b *toolbox) audience(env tools.Env) claybot.Audience {
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	return b.system().Subagents.Directory.Audience(ctx, env.Agent, env.Route)
+	return b.system().Subagents.Directory.Readers(ctx, env)
 }
 
 // remembering returns the tools for notes and skills.

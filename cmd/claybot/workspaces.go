@@ -38,8 +38,8 @@ type workspaces struct {
 	docker  *docker.Provider
 	manager *workspace.Manager
 	addr    func() string // at which the daemon listens
-	// audience returns who can read what an agent says.
-	audience func(claybot.Agent) claybot.Audience
+	// audience returns who can read what a call comes to.
+	audience func(tools.Env) claybot.Audience
 }
 
 // newWorkspaces connects to no engine before a workspace needs one.
@@ -83,7 +83,7 @@ func (w *workspaces) taintKey(provider string, key workspace.Key) string {
 func (w *workspaces) store(marks storage.Checkpoints) tools.Store {
 	return tools.Store{
 		Key: func(env tools.Env) string {
-			want, ok := w.want(env.Agent, env.Route.ThreadID)
+			want, ok := w.want(env)
 			if !ok {
 				return ""
 			}
@@ -165,10 +165,11 @@ func (w *workspaces) warn() {
 	}
 }
 
-// want returns the workspace of an agent for a call in a thread; ok is false if the agent
+// want returns the workspace of an agent for a call; ok is false if the agent
 // has none. The agents of one person share one only if their conversations have the same
 // readers.
-func (w *workspaces) want(a claybot.Agent, thread string) (want workspace.Want, ok bool) {
+func (w *workspaces) want(env tools.Env) (want workspace.Want, ok bool) {
+	a, thread := env.Agent, env.Route.ThreadID
 	c := w.config.profile(a).Workspace
 	key := "agent/" + string(a.ID)
 	switch owner := a.Descriptor.OwnerID(); {
@@ -176,7 +177,7 @@ func (w *workspaces) want(a claybot.Agent, thread string) (want workspace.Want, 
 		return want, false
 	case c.Per == configs.PerOwner && owner != "":
 		key = "owner/" + owner
-		if place := w.audience(a).Place; place != "" {
+		if place := w.audience(env).Place; place != "" {
 			key += "/in/" + place
 		}
 	case c.Per == configs.PerThread && thread != "":
@@ -206,7 +207,7 @@ var errNoWorkspace = &workspace.Error{Code: workspace.Unavailable, Text: "this a
 
 // open opens the workspace of a call.
 func (w *workspaces) open(ctx context.Context, env tools.Env) (workspace.Workspace, error) {
-	want, ok := w.want(env.Agent, env.Route.ThreadID)
+	want, ok := w.want(env)
 	if !ok {
 		return nil, errNoWorkspace
 	}
@@ -216,7 +217,7 @@ func (w *workspaces) open(ctx context.Context, env tools.Env) (workspace.Workspa
 // name describes where the tools of an agent act, without opening it. Approvals are bound
 // to it.
 func (w *workspaces) name(a claybot.Agent) string {
-	want, ok := w.want(a, "")
+	want, ok := w.want(tools.Env{Agent: a})
 	if !ok {
 		return ""
 	}
@@ -250,7 +251,7 @@ func (w *workspaces) browser(ctx context.Context, env tools.Env, s devices.Spec)
 	if err != nil {
 		return nil, err
 	}
-	want, _ := w.want(env.Agent, env.Route.ThreadID)
+	want, _ := w.want(env)
 	network := want.Spec.Network
 	if s.Hosts, err = devices.ParseHosts(network.Allow); err != nil {
 		return nil, err

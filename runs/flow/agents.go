@@ -119,23 +119,16 @@ func (v *visit) task(spec *flows.Agent, more map[string]any) (t tools.Subagent, 
 // that has a memory of its own. Without a chat, as at a time, its part is left out.
 func (v *visit) thread(spec *flows.Agent) (key, name string) {
 	t := v.state.Turn
-	parts := []string{cmp.Or(t.Agent.Descriptor.OwnerID(), "anon")}
+	chat, names := "", []string{v.flow.Name}
 	if i := slices.IndexFunc(t.Messages, func(m claybot.AgentMessage) bool { return m.Flow != nil && m.Flow.ChannelID != "" }); i >= 0 {
 		start := t.Messages[i].Flow
-		parts = append(parts, start.Connector+"/"+start.ChannelID)
+		chat = start.Connector + "/" + start.ChannelID
 	}
-	parts, name = append(parts, v.flow.Name), v.flow.Name
 	if spec.Thread == flows.ThreadNode {
-		parts, name = append(parts, v.node.Name), name+"/"+v.node.Name
+		names = append(names, v.node.Name)
 	}
-	for i, part := range parts {
-		parts[i] = escaped.Replace(part)
-	}
-	return strings.Join(parts, ":"), name
+	return claybot.ThreadKey(cmp.Or(t.Agent.Descriptor.OwnerID(), "anon"), chat, names...), strings.Join(names, "/")
 }
-
-// escaped keeps the parts of the key of a thread apart.
-var escaped = strings.NewReplacer("%", "%25", ":", "%3A")
 
 // wanted tells an agent what to put out.
 func wanted(fields []flows.Field) string {

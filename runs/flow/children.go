@@ -67,7 +67,7 @@ func (v *visit) childTask(spec *flows.Child, more map[string]any) (t tools.Subag
 // env is how the visit starts others.
 func (v *visit) env(part string, m mark) tools.Env {
 	t := v.state.Turn
-	return tools.Env{Agent: t.Agent, Run: t.Run.ID, CallID: v.id(part), Route: t.Route(), Tainted: m.tainted, Private: m.private}
+	return tools.Env{Agent: t.Agent, Run: t.Run.ID, CallID: v.id(part), Route: t.Route(), Place: t.Place(), Tainted: m.tainted, Private: m.private}
 }
 
 // childOutput is what a flow put out that has ended.

@@ -137,7 +137,7 @@ func (c *caller) once(ctx context.Context, call claybot.ToolCall, started *bool,
 // env is what a call may use, and what the run knows by now.
 func (c *caller) env(call claybot.ToolCall) tools.Env {
 	turn := c.s.Turn
-	env := tools.Env{Agent: turn.Agent, Run: turn.Run.ID, CallID: call.ID, Route: turn.Route(), Save: turn.SaveResult(), Undo: c.undoes, Dry: c.cfg.dry(c.s) && !c.undoes}
+	env := tools.Env{Agent: turn.Agent, Run: turn.Run.ID, CallID: call.ID, Route: turn.Route(), Place: turn.Place(), Save: turn.SaveResult(), Undo: c.undoes, Dry: c.cfg.dry(c.s) && !c.undoes}
 	return env.Aware(slices.Concat(turn.History, c.s.Records()))
 }
 

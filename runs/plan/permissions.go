@@ -102,7 +102,7 @@ const disclosureTime = 10 * time.Second
 
 // env is where the steps of the plan act, before one of them does.
 func env(s *state) tools.Env {
-	return tools.Env{Agent: s.Turn.Agent, Run: s.Turn.Run.ID, Route: s.Turn.Route()}
+	return tools.Env{Agent: s.Turn.Agent, Run: s.Turn.Run.ID, Route: s.Turn.Route(), Place: s.Turn.Place()}
 }
 
 // approvers are the people who approve the steps of a plan.

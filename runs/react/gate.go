@@ -45,6 +45,6 @@ func (g *gate) verdict(call pending) string {
 
 // env is what a call may use, and what the run knows by now.
 func (g *gate) env(call claybot.ToolCall) tools.Env {
-	env := tools.Env{Agent: g.turn.Agent, Run: g.turn.Run.ID, CallID: call.ID, Route: g.turn.Route(), Save: g.turn.SaveResult(), Dry: g.dry}
+	env := tools.Env{Agent: g.turn.Agent, Run: g.turn.Run.ID, CallID: call.ID, Route: g.turn.Route(), Place: g.turn.Place(), Save: g.turn.SaveResult(), Dry: g.dry}
 	return env.Aware(g.talk.all())
 }
