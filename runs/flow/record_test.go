@@ -142,9 +142,9 @@ func TestRecordRefuses(t *testing.T) {
 // A long list on which the way does not depend takes few plays, and a recording ends with its context.
 func TestRecordLongList(t *testing.T) {
 	p := player(t, "owner: chat/ann\nstart: look\nnodes:\n  look: {kind: tool, tool: look, next: tell}\n  tell: {kind: reply, text: \"{{ look.output[0] }}\", next: END}\n")
-	list := make([]any, 4000)
+	list := make([]any, 3500)
 	for i := range list {
-		list[i] = "Erika Mustermann"
+		list[i] = "Erika"
 	}
 	c := flow.Case{Trigger: flow.Started{Text: "tea", User: "chat/ann"}, Nodes: map[string]any{"look": list}}
 	r := recording(t, p, c)
