@@ -105,7 +105,7 @@ func (d flowDesk) ReplayFlow(ctx context.Context, id claybot.MessageID, run clay
 		ID: id, Type: claybot.MessageSystem, Kind: claybot.KindTrigger, Text: r.message.Text, Payload: r.message.Payload, Event: r.message.Event,
 		At: r.message.At, From: r.message.From, Tainted: r.message.Tainted, Private: r.message.Private, Alone: true, Route: &claybot.Route{},
 	}
-	m.From.Program, m.From.NoRules = true, true // the caller is no person, whoever wrote it first
+	m.From.Program, m.From.NoRules = true, true // the caller is no person, even if a person wrote it first
 	start := *r.message.Flow
 	start.Version, start.Pinned, start.Dry, start.Replay = f.Hash, in.AsBegun, !in.Live, &claybot.FlowReplay{Run: r.ID, From: in.From, Again: in.Again}
 	m.Flow = &start

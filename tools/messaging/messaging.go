@@ -303,7 +303,7 @@ func both(a, b *tools.Disclosure) *tools.Disclosure {
 			all.Owners = append(all.Owners, owner)
 		}
 	}
-	if len(a.Owners) == 0 || len(b.Owners) == 0 { // where one cannot be found out, nobody may approve
+	if len(a.Owners) == 0 || len(b.Owners) == 0 { // where they cannot be found out, no person may approve
 		all.Owners = nil
 	}
 	if b.Text != a.Text {
