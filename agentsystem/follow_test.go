@@ -98,8 +98,10 @@ func TestStartRun(t *testing.T) {
 func TestReservedRunJoins(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		r.setPolicy(inbox.Policy{Debounce: time.Second, DebounceMax: time.Minute})
+		r.mind.hold("long", time.Hour)
 		r.start()
+		r.begin(program, "0", "long")
+		synctest.Wait()
 		a, b := r.begin(program, "1", "one"), r.begin(program, "2", "two")
 		if a.Run == b.Run {
 			r.Fatal("two messages reserved one id")

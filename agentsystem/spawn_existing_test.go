@@ -20,6 +20,7 @@ func TestSpawnExisting(t *testing.T) {
 		r.society.Engines = func(claybot.Agent) []string { return []string{"react"} }
 		r.start()
 		r.post(room, msg("hello", "hello"))
+		after(time.Second)
 		r.say("hi")
 		after(time.Second)
 		there := string(r.agent(room))
