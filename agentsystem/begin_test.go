@@ -61,6 +61,7 @@ func TestNoticesOfTheStoreAreTranslated(t *testing.T) {
 		m := command("language", "language")
 		m.Text = "de"
 		r.post(ann, m)
+		synctest.Wait() // the reply is sent: a crash would cut it off, and a notice say so
 		for i, text := range []string{storage.NoticeDamaged, storage.NoticeRestored, "My own words."} {
 			_, err := r.db.Enqueue(r.Context(), claybot.Outgoing{
 				ID: fmt.Sprint("n", i), Kind: claybot.OutgoingNotice, Route: ann.Route(), Text: text, Part: 1, Parts: 1, At: claybot.Now(), State: claybot.SendWaiting,
