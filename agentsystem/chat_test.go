@@ -42,10 +42,11 @@ type sending struct {
 }
 
 // A verdict is what happens to a send. A lost one is seen by people although
-// the sender gets an error.
+// the sender gets an error. A late one returns only that long after people see its message.
 type verdict struct {
 	err  error
 	lost bool
+	late time.Duration
 }
 
 var (
@@ -64,6 +65,12 @@ func refused(dead bool) verdict {
 }
 
 func (c *chat) send(o claybot.Outgoing) (string, error) {
+	receipt, late, err := c.decide(o)
+	time.Sleep(late)
+	return receipt, err
+}
+
+func (c *chat) decide(o claybot.Outgoing) (receipt string, late time.Duration, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sends = append(c.sends, sending{time.Now(), o})
@@ -75,10 +82,10 @@ func (c *chat) send(o claybot.Outgoing) (string, error) {
 		v, c.verdicts = c.verdicts[0], c.verdicts[1:]
 	}
 	if v.err != nil && !v.lost {
-		return "", v.err
+		return "", 0, v.err
 	}
-	receipt, err := c.show(o)
-	return receipt, errors.Join(v.err, err)
+	receipt, err = c.show(o)
+	return receipt, v.late, errors.Join(v.err, err)
 }
 
 // show makes or edits a post.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,4 +90,34 @@ func countedLife(t *testing.T, k int, again bool) (steps int) {
 		}
 	})
 	return steps
+}
+
+// A person may reply to the notice that an answer did not fit before its receipt is stored.
+func TestReplyAheadOfTheReceipt(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.line = platforms[0].line
+		r.flows, r.engines = orders{}, map[string]runs.Engine{claybot.EngineFlow: dealer{}}
+		r.start()
+		r.source("order tea")
+		r.chat.will(verdict{late: time.Second})
+		r.insist(ann, msg("many", "many"))
+		time.Sleep(300 * time.Millisecond)
+		posts := r.chat.seen()
+		m := msg("more", "more")
+		m.Context.Answers = fmt.Sprint("p", len(posts)) // it is shown, and being sent
+		r.insist(ann, m)
+		after(20 * time.Second)
+		m = msg("5", "5")
+		m.Context.Answers = fmt.Sprint("p", len(posts)+1)
+		r.insist(ann, m)
+		after(time.Minute)
+		unfit := "Please give a number"
+		want := []string{"**How many?**", unfit, unfit, "Thank you, I have it.", "you get 5"}
+		if got := r.chat.seen(); !slices.EqualFunc(got, want, strings.HasPrefix) {
+			t.Errorf("people see %q, want %q", got, want)
+		}
+		if n := len(r.mind.asked()); n != 0 {
+			t.Errorf("the agent of the chat was asked %d times", n)
+		}
+	})
 }

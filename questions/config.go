@@ -43,6 +43,7 @@ type Receipts interface {
 type Outbox interface {
 	OutgoingByID(ctx context.Context, id string) (claybot.Outgoing, error)
 	SentAs(ctx context.Context, dest, receipt string) ([]claybot.Outgoing, error)
+	Unsent(ctx context.Context, dest string, after int64, limit int) ([]claybot.Outgoing, error)
 }
 
 // An Inbox takes answers, which are messages; see inbox.Inboxes.

@@ -235,17 +235,24 @@ func (n *Notices) asked(ctx context.Context, q claybot.Question, place int, at c
 // settled returns an outgoing message. It waits a moment for one whose attempt is not
 // resolved yet, because its reader may be quicker than its receipt.
 func (n *Notices) settled(ctx context.Context, id string) (o claybot.Outgoing, err error) {
-	for range 40 {
+	for range settleTries {
 		o, err = n.outbox.OutgoingByID(ctx, id)
 		if err != nil || o.State != claybot.SendAttempted {
 			break
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(50 * time.Millisecond):
-		}
+		settlePause(ctx)
 	}
 	return o, err
+}
+
+// settleTries is how often a message that is being sent is looked up, with a settlePause in between.
+const settleTries = 40
+
+func settlePause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(50 * time.Millisecond):
+	}
 }
 
 // grain is how coarse the times of messages are, in milliseconds: some platforms

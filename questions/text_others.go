@@ -36,6 +36,10 @@ func (x *TextAnswers) there(ctx context.Context, to claybot.Descriptor, m claybo
 	}
 	by := m.Speaker(to)
 	open, err := x.ledger.asked.OpenQuestionsFor(ctx, x.respondents.people.Identities(by), maxThere)
+	if err != nil || len(open) == 0 {
+		return nil, err
+	}
+	repliedTo, err := x.notices.repliedTo(ctx, to, m)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +64,7 @@ func (x *TextAnswers) there(ctx context.Context, to claybot.Descriptor, m claybo
 		if run.State != claybot.RunAwaiting || run.Cancel != "" {
 			continue
 		}
-		here, replied, err := x.notices.askedIn(ctx, q.Question, to, by, m)
+		here, replied, err := x.notices.askedIn(ctx, q.Question, to, by, m, repliedTo)
 		if err != nil {
 			return nil, err
 		}
@@ -72,8 +76,8 @@ func (x *TextAnswers) there(ctx context.Context, to claybot.Descriptor, m claybo
 }
 
 // askedIn reports whether a question was asked in the place where a message was written, and could be
-// read before, and whether the message replies to it.
-func (n *Notices) askedIn(ctx context.Context, q claybot.Question, to claybot.Descriptor, by string, m claybot.AgentMessage) (here, replied bool, err error) {
+// read before, and whether the message replies to it, or to the notice that an answer did not fit.
+func (n *Notices) askedIn(ctx context.Context, q claybot.Question, to claybot.Descriptor, by string, m claybot.AgentMessage, repliedTo []claybot.Outgoing) (here, replied bool, err error) {
 	for place := 1; place <= len(q.Approvers); place++ {
 		if !slices.Contains(n.people.Identities(q.Approvers[place-1]), by) {
 			continue
@@ -92,12 +96,10 @@ func (n *Notices) askedIn(ctx context.Context, q claybot.Question, to claybot.De
 		if !read {
 			continue
 		}
-		if m.Context.Answers != "" { // or to the notice that an answer did not fit
-			sent, err := n.outbox.SentAs(ctx, first.Route.Dest(), m.Context.Answers)
-			if err != nil {
-				return false, false, err
+		for _, o := range repliedTo {
+			if strings.HasPrefix(o.ID, "unfit/"+q.ID) {
+				parts = append(parts, o)
 			}
-			parts = append(parts, slices.DeleteFunc(sent, func(o claybot.Outgoing) bool { return !strings.HasPrefix(o.ID, "unfit/"+q.ID) })...)
 		}
 		if slices.ContainsFunc(parts, func(o claybot.Outgoing) bool {
 			return o.Receipt != "" && (o.Receipt == m.Context.Answers || o.Receipt == m.Context.ThreadID)
@@ -107,6 +109,26 @@ func (n *Notices) askedIn(ctx context.Context, q claybot.Question, to claybot.De
 		here = here || m.Context.Answers == "" && first.Route.ThreadID == m.Context.ThreadID
 	}
 	return here, false, nil
+}
+
+// repliedTo returns the messages to the chat of an agent that a message replies to. As settled does, it waits
+// a moment while the newest one in that chat may not have its receipt yet.
+func (n *Notices) repliedTo(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (sent []claybot.Outgoing, err error) {
+	if m.Context.Answers == "" {
+		return nil, nil
+	}
+	dest := claybot.Route{Connector: to.Connector, ChannelID: to.ChannelID}.Dest()
+	for range settleTries {
+		if sent, err = n.outbox.SentAs(ctx, dest, m.Context.Answers); err != nil || len(sent) > 0 {
+			break
+		}
+		unsent, err := n.outbox.Unsent(ctx, dest, 0, 1)
+		if err != nil || len(unsent) == 0 || unsent[0].State != claybot.SendAttempted {
+			return nil, err
+		}
+		settlePause(ctx)
+	}
+	return sent, err
 }
 
 // pauseFor is the pause of the run that asks one of these questions.
