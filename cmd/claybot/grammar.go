@@ -98,6 +98,7 @@ type (
 		Graph      graphCmd      `cmd:"" help:"Show agent graphs."`
 		Completion completionCmd `cmd:"" eg:"completion bash > ~/.local/share/bash-completion/completions/claybot" help:"Print the script that completes commands and flags in bash, zsh or fish."`
 		Man        manCmd        `cmd:"" eg:"man > claybot.1" help:"Print the manual page."`
+		Licenses   licensesCmd   `cmd:"" eg:"licenses --names\nlicenses golang.org/x/net" help:"Print the licences of what claybot is linked with."`
 		Complete   completeCmd   `cmd:"" hidden:"" passthrough:"" help:"Complete a command line; the scripts of completion call it."`
 		Version    versionCmd    `cmd:"" eg:"version" help:"Print the version."`
 	}

@@ -3,40 +3,46 @@ package main
 import (
 	"bytes"
 	"context"
-	"debug/buildinfo"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
+
+// licensesFile is built into claybot, which prints it.
+const licensesFile = "cmd/claybot/THIRD_PARTY_LICENSES"
 
 // licenseFile matches the files of a module that its users get a copy of.
 var licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([.-].*)?$`)
 
-// licenses returns the licences of Go and of the modules that are in a binary, whole.
-func licenses(ctx context.Context, binary string) ([]byte, error) {
-	info, err := buildinfo.ReadFile(binary)
-	if err != nil {
-		return nil, err
-	}
-	list := []string{"list", "-m", "-f", "{{.Path}} {{.Version}}\t{{.Dir}}"}
-	for _, m := range info.Deps {
-		list = append(list, m.Path)
-	}
-	dirs, err := exec.CommandContext(ctx, "go", list...).Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
-	}
+// licenses returns the whole licences of Go and of the modules that claybot is linked with on these
+// platforms.
+func licenses(ctx context.Context, platforms []string) ([]byte, error) {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
 		return nil, fmt.Errorf("go env: %w", err)
 	}
+	var modules []string
+	for _, p := range platforms {
+		goos, arch, _ := strings.Cut(p, "/")
+		list := exec.CommandContext(ctx, "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}", "./cmd/claybot")
+		list.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+arch, "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+		list.Stderr = os.Stderr
+		out, err := list.Output()
+		if err != nil {
+			return nil, fmt.Errorf("go list for %s: %w", p, err)
+		}
+		modules = append(modules, strings.Split(strings.TrimSpace(string(out)), "\n")...)
+	}
+	slices.Sort(modules)
+	modules = slices.Compact(modules)
 	var b bytes.Buffer
-	b.WriteString("claybot is linked with these. Each has the terms below its name.\n")
-	for line := range strings.Lines("Go\t" + string(root) + string(dirs)) {
-		name, dir, _ := strings.Cut(strings.TrimSpace(line), "\t")
+	b.WriteString("claybot is linked with these. Each has its terms below its name.\n")
+	for _, m := range append([]string{"Go\t" + strings.TrimSpace(string(root))}, modules...) {
+		name, dir, _ := strings.Cut(m, "\t")
 		if err := addLicenses(&b, name, dir); err != nil {
 			return nil, err
 		}
@@ -60,7 +66,8 @@ func addLicenses(b *bytes.Buffer, name, dir string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(b, "\n%s\n%s, %s\n\n%s\n", strings.Repeat("=", 80), name, f.Name(), bytes.TrimSpace(text))
+		text = bytes.ReplaceAll(bytes.TrimSpace(text), []byte("\r\n"), []byte("\n"))
+		fmt.Fprintf(b, "\n%s\n%s, %s\n\n%s\n", strings.Repeat("=", 80), name, f.Name(), text)
 		found = true
 	}
 	if !found {

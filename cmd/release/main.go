@@ -22,14 +22,17 @@ import (
 	"time"
 )
 
+// platforms are those that claybot is published for.
+const platforms = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64"
+
 func main() {
 	log.SetFlags(0)
 	var r release
-	platforms := flag.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64", "platforms to build for")
+	chosen := flag.String("platforms", platforms, "platforms to build for")
 	flag.StringVar(&r.out, "out", "dist", "directory of the files")
 	flag.StringVar(&r.version, "version", "dev", "version of claybot")
 	flag.Parse()
-	r.platforms = strings.Split(*platforms, ",")
+	r.platforms = strings.Split(*chosen, ",")
 	if err := r.run(context.Background()); err != nil {
 		log.Fatal("release: ", err)
 	}
@@ -109,13 +112,9 @@ func (r *release) shared(ctx context.Context, tmp string) ([]file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("claybot man: %w", err)
 	}
-	terms, err := licenses(ctx, binary)
-	if err != nil {
-		return nil, err
-	}
-	all := []file{{"claybot.1", page, 0o644}, {"THIRD_PARTY_LICENSES", terms, 0o644}}
+	all := []file{{"claybot.1", page, 0o644}}
 	for name, path := range map[string]string{
-		"LICENSE": "LICENSE", "README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md", "claybot.example.yaml": "configs/claybot.example.yaml",
+		"LICENSE": "LICENSE", "THIRD_PARTY_LICENSES": licensesFile, "README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md", "claybot.example.yaml": "configs/claybot.example.yaml",
 		"completions/claybot.bash": "cmd/claybot/completions/claybot.bash",
 		"completions/claybot.fish": "cmd/claybot/completions/claybot.fish",
 		"completions/_claybot":     "cmd/claybot/completions/claybot.zsh",
