@@ -37,6 +37,7 @@ func (s *Server) secured(next http.Handler, addr net.Addr) http.Handler {
 			Fail(w, http.StatusForbidden, "proxy", "This server can only be reached through its proxy.", "Use the address of the proxy.")
 			return
 		}
+		prefix := strings.Trim(r.Header.Get("X-Forwarded-Prefix"), "/")
 		r = s.proxies.believe(withHere(r))
 		if secure(r) && strict(r.Host) {
 			h.Set("Strict-Transport-Security", "max-age=31536000")
@@ -44,6 +45,8 @@ func (s *Server) secured(next http.Handler, addr net.Addr) http.Handler {
 		switch {
 		case !s.hostAllowed(r, addr):
 			Fail(w, http.StatusMisdirectedRequest, "host", "Unknown host name.", "Use the address in the link that claybot printed, or add the name to http_hosts.")
+		case prefix != "":
+			Fail(w, http.StatusMisdirectedRequest, "prefix", "claybot cannot run below a path.", "Let the proxy give it a host name of its own.")
 		case foreignRead(r):
 			refuseOrigin(w)
 		default:

@@ -100,6 +100,9 @@ var knocks = []struct {
 	{"other port of the host", "GET", "/data", "owner", []string{"Host", "chat.example.org:PORT"}, 421, "host"},
 	{"foreign address", "GET", "/data", "owner", []string{"Host", "192.0.2.1:PORT"}, 421, "host"},
 
+	{"path that a proxy cut off", "GET", "/data", "owner", []string{"X-Forwarded-Prefix", "/claybot/"}, 421, "prefix"},
+	{"no path that a proxy cut off", "GET", "/data", "owner", []string{"X-Forwarded-Prefix", "/"}, 200, ""},
+
 	{"unknown path", "GET", "/nowhere", "", nil, 404, "not_found"},
 	{"unknown path of a reader", "GET", "/data/more", "reader", nil, 404, "not_found"},
 	{"unknown path below a prefix", "GET", "/chat/nowhere", "reader", nil, 404, "not_found"},

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# The proxies of docs/proxies.md, for the test that runs them. Installs them where this user may, without
+# starting any; otherwise it says what is missing and fails. Safe to repeat.
+set -euo pipefail
+export PATH="$PATH:/usr/sbin"
+
+missing=()
+command -v nginx >/dev/null || missing+=(nginx-light)
+command -v haproxy >/dev/null || missing+=(haproxy)
+command -v caddy >/dev/null || missing+=(caddy)
+[ "${#missing[@]}" = 0 ] && exit 0
+[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || {
+	echo "proxies: ${missing[*]} cannot be installed here"
+	exit 1
+}
+echo "proxies: installing ${missing[*]}"
+apt-get update -qq && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
