@@ -32,6 +32,9 @@ func (c *completer) answer(r *http.Request, to agentsystem.Address, m claybot.Ag
 	if err != nil || len(open) == 0 {
 		return false, err
 	}
+	if len(m.Files) > 0 {
+		return false, bad("A question is pending, and its answer has no images or files: "+asked(questionsOf(open)), "Answer it with a text first.")
+	}
 	first := open[0] // all are of one run
 	run, err := c.completions.runs.Run(ctx, first.Run)
 	if err != nil {

@@ -27,9 +27,8 @@ type completer struct {
 	completions *completions
 	got         agentsystem.Accepted
 	repeat      *repeat // nil: the request has a key
-	model       string
-	usage       bool // the client wants it at the end of a stream
-	created     int64
+	out         dialect
+	terse       bool // the client reads no arguments and results of tools
 
 	after   int64  // events up to this seq were shown before
 	instead string // is the reply; no run followed
@@ -48,46 +47,36 @@ type ending struct {
 	usage claybot.Usage
 }
 
-func (c *completer) id() string { return "chatcmpl-" + string(c.got.Run) }
-
 // stream streams a run.
 func (c *completer) stream(w http.ResponseWriter, r *http.Request) error {
-	out := openSink(w, r)
-	err := out.pour(r.Context(), func(ctx context.Context, p *pipe) error {
-		put := func(v any) error {
+	line := openSink(w, r)
+	err := line.pour(r.Context(), func(ctx context.Context, p *pipe) error {
+		c.out.through(func(event string, v any) error {
 			b, err := json.Marshal(v)
-			if err == nil && !p.put(ctx, frame("", "", b)) {
+			if err == nil && !p.put(ctx, frame("", event, b)) {
 				err = context.Cause(ctx)
 			}
 			return err
-		}
-		if err := put(c.chunk(&chatReply{Role: "assistant"}, nil)); err != nil {
+		})
+		if err := c.out.begin(c.got.Run); err != nil {
 			return err
 		}
-		end, err := c.follow(ctx, func(text string) error { return put(c.chunk(&chatReply{Content: text}, nil)) })
+		end, err := c.follow(ctx, true)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err != nil { // omit [DONE], which would signal success
+		if err != nil {
 			p := explain(operation{missing: noModel}, err)
 			if p.Ended {
 				c.repeat.answered(ctx)
 			}
-			return put(likeOpenAI(p))
+			return c.out.fail(p)
 		}
 		c.repeat.answered(ctx)
-		stop := "stop"
-		if err := put(c.chunk(&chatReply{}, &stop)); err != nil {
+		if err := c.out.end(end); err != nil {
 			return err
 		}
-		if c.usage {
-			last := c.chunk(nil, nil)
-			last.Choices, last.Usage = []choice{}, counts(end.usage)
-			if err := put(last); err != nil {
-				return err
-			}
-		}
-		p.put(ctx, []byte("data: [DONE]\n\n"))
+		p.put(ctx, c.out.mark())
 		return nil
 	})
 	if err != nil {
@@ -99,25 +88,21 @@ func (c *completer) stream(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (c *completer) chunk(delta *chatReply, finish *string) completion {
-	return completion{
-		ID: c.id(), Object: "chat.completion.chunk", Created: c.created, Model: c.model,
-		Choices: []choice{{Delta: delta, Finish: finish}},
-	}
-}
-
-// follow watches the run until it ends or asks a question, and shows its texts.
-func (c *completer) follow(ctx context.Context, show func(string) error) (ending, error) {
+// follow watches the run until it ends or asks a question, and shows its texts, also while
+// they grow if live is set.
+func (c *completer) follow(ctx context.Context, live bool) (ending, error) {
 	if c.instead != "" {
-		return ending{text: c.instead}, c.paragraph(c.instead, show)
+		return ending{text: c.instead}, c.paragraph(c.instead)
 	}
 	for u, err := range c.completions.runs.Watch(ctx, c.got.Run, c.after) {
 		if err != nil {
 			return ending{}, err
 		}
 		if u.Delta != nil {
-			err = c.grow(*u.Delta, show)
-		} else if end, over, stop := c.event(ctx, *u.Event, show); over || stop != nil {
+			if live {
+				err = c.grow(*u.Delta)
+			}
+		} else if end, over, stop := c.event(ctx, *u.Event); over || stop != nil {
 			return end, stop
 		}
 		if err != nil {
@@ -127,18 +112,18 @@ func (c *completer) follow(ctx context.Context, show func(string) error) (ending
 	if ctx.Err() != nil {
 		return ending{}, context.Cause(ctx)
 	}
-	return c.looked(ctx, show)
+	return c.looked(ctx)
 }
 
 // looked reads how a run ended whose last event was missed.
-func (c *completer) looked(ctx context.Context, show func(string) error) (ending, error) {
+func (c *completer) looked(ctx context.Context) (ending, error) {
 	run, err := c.completions.runs.Run(ctx, c.got.Run)
 	if err != nil {
 		return ending{}, err
 	}
 	switch run.State {
 	case claybot.RunSucceeded:
-		return c.finish(ctx, run.ID, run.Output, run.Usage, show)
+		return c.finish(ctx, run.ID, run.Output, run.Usage)
 	case claybot.RunFailed:
 		return ending{}, failed(run.Error.Code, run.Error.Text)
 	}
@@ -147,16 +132,16 @@ func (c *completer) looked(ctx context.Context, show func(string) error) (ending
 
 // failed and canceled are the errors of a run without an answer. OpenAI clients do not
 // retry status 400, but LangChain retries 422 and all above 413, others 409.
-func failed(code, text string) error {
+func failed(code, text string) *web.Problem {
 	return &web.Problem{Status: http.StatusBadRequest, Kind: "run_failed", Ended: true, Code: code, Message: "The run failed: " + text}
 }
 
-func canceled(by string) error {
+func canceled(by string) *web.Problem {
 	return &web.Problem{Status: http.StatusBadRequest, Kind: "run_canceled", Ended: true, Code: "canceled", Message: "The run was canceled: " + by + "."}
 }
 
 // event shows the text of an event. over means that the answer is complete.
-func (c *completer) event(ctx context.Context, e claybot.Event, show func(string) error) (end ending, over bool, err error) {
+func (c *completer) event(ctx context.Context, e claybot.Event) (end ending, over bool, err error) {
 	var d struct {
 		Messages  []claybot.MessageID `json:"messages"`
 		Questions []claybot.Question  `json:"questions"`
@@ -185,15 +170,20 @@ func (c *completer) event(ctx context.Context, e claybot.Event, show func(string
 		if err != nil {
 			return ending{}, true, err
 		}
-		return ending{}, false, c.settle(d.Step, text, show)
+		return ending{}, false, c.settle(d.Step, text)
+	case claybot.EventToolCalled, claybot.EventToolSucceeded, claybot.EventToolFailed:
+		if c.mine {
+			err = c.used(ctx, e)
+		}
+		return ending{}, false, err
 	case claybot.EventAwaitingInput:
 		if !c.mine || len(d.Questions) == 0 {
 			return ending{}, false, nil
 		}
 		text := asked(d.Questions)
-		return ending{text: text}, true, c.paragraph(text, show)
+		return ending{text: text}, true, c.paragraph(text)
 	case claybot.EventRunFinished:
-		end, err := c.finish(ctx, e.Run, d.Output, d.Usage, show)
+		end, err := c.finish(ctx, e.Run, d.Output, d.Usage)
 		return end, true, err
 	case claybot.EventRunFailed:
 		return ending{}, true, failed(d.Code, d.Error)
@@ -204,7 +194,7 @@ func (c *completer) event(ctx context.Context, e claybot.Event, show func(string
 }
 
 // finish returns the end of a run whose reply starts with output.
-func (c *completer) finish(ctx context.Context, run claybot.RunID, output string, usage claybot.Usage, show func(string) error) (ending, error) {
+func (c *completer) finish(ctx context.Context, run claybot.RunID, output string, usage claybot.Usage) (ending, error) {
 	text, err := c.uncut(ctx, output, func(all []claybot.Record) string { return replyText(all, run) })
 	if err != nil {
 		return ending{}, err
@@ -213,7 +203,7 @@ func (c *completer) finish(ctx context.Context, run claybot.RunID, output string
 		text = ""
 	}
 	if !c.said {
-		err = c.paragraph(text, show)
+		err = c.paragraph(text)
 	}
 	return ending{text, usage}, err
 }
@@ -292,7 +282,7 @@ func whoAnswers(q claybot.Question) string {
 }
 
 // grow shows the new part of a streamed text.
-func (c *completer) grow(d runs.Delta, show func(string) error) error {
+func (c *completer) grow(d runs.Delta) error {
 	if !c.mine {
 		return nil
 	}
@@ -307,7 +297,7 @@ func (c *completer) grow(d runs.Delta, show func(string) error) error {
 	if strings.HasPrefix(silence, strings.ToUpper(strings.TrimLeft(c.text, silenceTrim))) || isSilence(c.text) {
 		return nil // it may be the word for silence
 	}
-	return c.more(c.text, show)
+	return c.more(c.text)
 }
 
 // at starts the text of another step.
@@ -319,7 +309,7 @@ func (c *completer) at(step int) {
 
 // more shows the rest of a text whose beginning was shown. The different text of a
 // repeated step waits until the step is complete.
-func (c *completer) more(text string, show func(string) error) error {
+func (c *completer) more(text string) error {
 	rest, ok := strings.CutPrefix(text, c.sent)
 	if !ok || rest == "" {
 		return nil
@@ -328,11 +318,11 @@ func (c *completer) more(text string, show func(string) error) error {
 		rest = "\n\n" + rest
 	}
 	c.sent, c.said = text, true
-	return show(rest)
+	return c.out.say(rest)
 }
 
 // settle shows the rest of a complete text.
-func (c *completer) settle(step int, text string, show func(string) error) error {
+func (c *completer) settle(step int, text string) error {
 	c.at(step)
 	if isSilence(text) {
 		return nil
@@ -340,13 +330,13 @@ func (c *completer) settle(step int, text string, show func(string) error) error
 	if !strings.HasPrefix(text, c.sent) {
 		c.sent = "" // a paragraph of its own
 	}
-	return c.more(text, show)
+	return c.more(text)
 }
 
 // paragraph appends a text to what was shown.
-func (c *completer) paragraph(text string, show func(string) error) error {
+func (c *completer) paragraph(text string) error {
 	c.sent = ""
-	return c.more(text, show)
+	return c.more(text)
 }
 
 func isSilence(text string) bool {

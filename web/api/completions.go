@@ -1,8 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,7 +27,7 @@ const (
 	homeThread = "main"
 	// chatLimit is the maximum size of a request of an OpenAI client in bytes; it contains the
 	// whole conversation each time.
-	chatLimit = 8 << 20
+	chatLimit = filesLimit
 	// modelAgents limits the agents in the list of models.
 	modelAgents = 50
 )
@@ -46,58 +47,30 @@ type completionRequest struct {
 
 type chatMessage struct {
 	Role    string  `json:"role"`
-	Content content `json:"content,omitempty" doc:"A string, or a list of parts of type text."`
+	Content content `json:"content,omitzero" doc:"A string, or a list of parts of the types text, image_url (data: URLs) and file (file_data)."`
 }
 
-// content is the text of a message: a string or a list of parts.
-type content string
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (c *content) UnmarshalJSON(b []byte) error {
-	switch {
-	case string(b) == "null":
-		return nil
-	case b[0] == '"':
-		return json.Unmarshal(b, (*string)(c))
-	}
-	var parts []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
-	if err := json.Unmarshal(b, &parts); err != nil {
-		return bad("The content of a message must be a string or a list of parts.", "")
-	}
-	var texts []string
-	for _, p := range parts {
-		if p.Type != "text" {
-			return bad(fmt.Sprintf("Unsupported part of type %.40q; only text is supported.", p.Type), "Send only the text.")
-		}
-		texts = append(texts, p.Text)
-	}
-	*c = content(strings.Join(texts, "\n"))
-	return nil
-}
-
-// newest returns the text of the user since the last assistant message.
-func newest(all []chatMessage) string {
+// newest returns what the user said since the last assistant message.
+func newest(all []chatMessage) (text string, files []web.FileGiven, err error) {
 	var texts []string
 	for _, m := range slices.Backward(all) {
 		if m.Role == "assistant" {
 			break
 		}
 		if m.Role == "user" {
-			texts = append(texts, string(m.Content))
+			texts = append(texts, m.Content.text)
+			files, err = slices.Concat(m.Content.files, files), cmp.Or(m.Content.err, err)
 		}
 	}
 	slices.Reverse(texts)
-	return strings.Join(texts, "\n\n")
+	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), "\n\n"), files, err
 }
 
 // spoken returns the last assistant message.
 func spoken(all []chatMessage) string {
 	for _, m := range slices.Backward(all) {
 		if m.Role == "assistant" {
-			return string(m.Content)
+			return m.Content.text
 		}
 	}
 	return ""
@@ -128,7 +101,11 @@ func likeOpenAI(p *web.Problem) openAIFailure {
 	if p.Fix != "" {
 		message += " " + p.Fix
 	}
-	return openAIFailure{openAIError{Message: message, Type: kind, Code: p.Code}}
+	out := openAIError{Message: message, Type: kind, Code: p.Code}
+	for name := range p.Fields {
+		out.Param = &name
+	}
+	return openAIFailure{out}
 }
 
 // The responses of the OpenAI endpoint.
@@ -190,6 +167,13 @@ type completions struct {
 	log       *slog.Logger
 }
 
+// repeatParams are the headers by which retries are known.
+var repeatParams = []param{
+	{name: keyHeader, about: "A retry with the same key gets the answer of the same run. Without a key, the same request is a retry while its run is " +
+		"active, and for 10 minutes after it as long as no client received the whole answer.", header: true},
+	{name: retryCount, about: "Above 0: the client retries a request, and gets the answer of the same run even if a client received it.", header: true},
+}
+
 func (a *completions) operations() []operation {
 	return operation{tag: "openai", missing: noModel}.like(
 		op("createCompletion", web.Operate, "POST /v1/chat/completions", "Message an agent with the OpenAI protocol.").forChat().forOpenAI().upTo(chatLimit).reading(completionRequest{}).
@@ -198,11 +182,7 @@ func (a *completions) operations() []operation {
 				"request: the agent has its own. A client that disconnects does not cancel the run. If the agent asks a question, the question "+
 				"is the answer, and the next message of the thread answers it. No message answers an approval or a question with approvers: operators "+
 				"do, at POST /questions/{question}/answer. While streaming, texts that come before tool calls are included.").
-			query(
-				param{name: keyHeader, about: "A retry with the same key gets the answer of the same run. Without a key, the same request is a retry while its run is " +
-					"active, and for 10 minutes after it as long as no client received the whole answer.", header: true},
-				param{name: retryCount, about: "Above 0: the client retries a request, and gets the answer of the same run even if a client received it.", header: true},
-			).
+			query(repeatParams...).
 			served(a.complete, answer{status: http.StatusOK, value: completion{}, or: openAIFailure{}, about: "Whitespace may precede the JSON, every 15 s, while the run is active; a run that fails after " +
 				"that returns an error in place of the answer. With stream, the same as Server-Sent Events of chat.completion.chunk, ended by data: [DONE]."}),
 		returns(http.StatusOK, op("listModels", web.Read, "GET /v1/models", "List models: claybot, the profiles, and the most recently messaged agents.").
@@ -289,19 +269,40 @@ func (a *completions) complete(w http.ResponseWriter, r *http.Request) error {
 	if in.N > 1 {
 		return bad("n must be 1.", "")
 	}
-	text := newest(in.Messages)
-	if strings.TrimSpace(text) == "" {
+	asks := asking{stream: in.Stream, before: spoken(in.Messages)}
+	if asks.text, asks.files, err = newest(in.Messages); err != nil {
+		return err
+	}
+	if strings.TrimSpace(asks.text) == "" && len(asks.files) == 0 {
 		return bad("The last message must have the role user and a text.", "")
 	}
 	to, err := a.addressOf(r.Context(), web.CallerOf(r), in.Model, in.User)
 	if err != nil {
 		return err
 	}
+	asks.to = func(string) agentsystem.Address { return to }
+	asks.out = &chatDialect{model: in.Model, usage: in.Options != nil && in.Options.Usage, created: time.Now().Unix()}
+	return a.serve(w, r, body, asks)
+}
+
+// An asking is what a request of either protocol asks for.
+type asking struct {
+	text   string
+	files  []web.FileGiven
+	before string // the assistant's last text
+	// to is the agent that a message with a key goes to.
+	to     func(key string) agentsystem.Address
+	out    dialect
+	stream bool
+}
+
+// serve passes what a request asks for to its agent, and answers with what comes of it.
+func (a *completions) serve(w http.ResponseWriter, r *http.Request, body []byte, asks asking) error {
 	again, err := a.notes.repeatOf(r, body)
 	if err != nil {
 		return err
 	}
-	c, err := a.begin(r, to, in, text, again)
+	c, err := a.begin(r, asks, again)
 	if err != nil {
 		return err
 	}
@@ -309,28 +310,31 @@ func (a *completions) complete(w http.ResponseWriter, r *http.Request) error {
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Time{}) // the server's deadline is for short requests; a writer may not support deadlines
 	_ = rc.SetWriteDeadline(time.Time{})
-	if in.Stream {
+	if asks.stream {
 		return c.stream(w, r)
 	}
 	return c.whole(w, r)
 }
 
-// begin passes the user's text to the agent, as an answer to its pending question or as a
-// message. If the request is a retry, by its key or by again, begin follows the earlier
+// begin passes the user's message to the agent, as an answer to its pending question or as
+// a message. If the request is a retry, by its key or by again, begin follows the earlier
 // message instead: a retry must not answer the question that resulted from it. A request
 // with a key needs no again.
-func (a *completions) begin(r *http.Request, to agentsystem.Address, in completionRequest, text string, again *repeat) (*completer, error) {
-	c := &completer{completions: a, model: in.Model, usage: in.Options != nil && in.Options.Usage, created: time.Now().Unix()}
-	said := saying{text: text, key: keyOf(r, "")}
+func (a *completions) begin(r *http.Request, asks asking, again *repeat) (*completer, error) {
+	c := &completer{completions: a, out: asks.out, terse: web.CallerOf(r).Bound()}
+	said := saying{text: asks.text, files: asks.files, key: keyOf(r, "")}
 	caller := web.CallerOf(r).Name
-	m := claybot.AgentMessage{Type: claybot.MessageUser, Text: text, At: claybot.Now(), From: claybot.Sender{UserID: caller, Name: caller}}
+	m := claybot.AgentMessage{Type: claybot.MessageUser, Text: asks.text, At: claybot.Now(), From: claybot.Sender{UserID: caller, Name: caller}}
+	var err error
+	if m.Files, err = named(asks.files); err != nil {
+		return c, err
+	}
 	known := func(key string) (agentsystem.Accepted, bool, error) {
-		m.ID = claybot.MessageID(claybot.ConnectorAPI + "/" + caller + "/" + key) // like start
-		return a.starter.starter.Known(r.Context(), to, m)
+		m.ID = messageOf(caller, key)
+		return a.starter.starter.Known(r.Context(), asks.to(key), m)
 	}
 	var got agentsystem.Accepted
 	var found bool
-	var err error
 	switch {
 	case said.key != "":
 		got, found, err = known(said.key)
@@ -338,7 +342,9 @@ func (a *completions) begin(r *http.Request, to agentsystem.Address, in completi
 		c.repeat = again
 		got, found, err = again.find(r, known)
 		said.implied = again.key()
-		m.ID = claybot.MessageID(claybot.ConnectorAPI + "/" + caller + "/" + said.implied)
+		m.ID = messageOf(caller, said.implied)
+	default:
+		said.implied = rand.Text()
 	}
 	if err != nil {
 		return c, err
@@ -346,7 +352,8 @@ func (a *completions) begin(r *http.Request, to agentsystem.Address, in completi
 	if found {
 		return c, c.again(r.Context(), got)
 	}
-	if answered, err := c.answer(r, to, m, spoken(in.Messages)); answered || err != nil {
+	to := asks.to(cmp.Or(said.key, said.implied))
+	if answered, err := c.answer(r, to, m, asks.before); answered || err != nil {
 		return c, err
 	}
 	c.got, err = a.starter.post(r, to, said)
@@ -354,6 +361,11 @@ func (a *completions) begin(r *http.Request, to agentsystem.Address, in completi
 		err = c.again(r.Context(), c.got)
 	}
 	return c, err
+}
+
+// messageOf is the id of the message of a caller with a key.
+func messageOf(caller, key string) claybot.MessageID {
+	return claybot.MessageID(claybot.ConnectorAPI + "/" + caller + "/" + key)
 }
 
 func (a *completions) models(r *http.Request) (modelList, error) {

@@ -78,36 +78,40 @@ func (l *longAnswer) end(status int, v any) error {
 // whole returns the final reply of the run as one JSON value.
 func (c *completer) whole(w http.ResponseWriter, r *http.Request) error {
 	line := &longAnswer{sink: sink{w, http.NewResponseController(w)}, r: r}
+	if err := c.out.begin(c.got.Run); err != nil {
+		return err
+	}
 	var end ending
 	err := line.until(c.completions.keepAlive, func(ctx context.Context) (err error) {
-		end, err = c.follow(ctx, func(string) error { return nil })
+		end, err = c.follow(ctx, false)
 		return err
 	})
-	if line.kept && (r.Context().Err() != nil || errors.Is(err, errGone)) {
+	switch {
+	case line.kept && (r.Context().Err() != nil || errors.Is(err, errGone)):
 		panic(http.ErrAbortHandler) // a connected client retries and gets the answer
+	case err == nil:
+		c.deliver(line, http.StatusOK, c.out.whole(end), true)
+		return nil
 	}
-	status, answer, final := http.StatusOK, any(c.completion(end)), true
-	if err != nil {
-		p := problemOf(c.completions.log, r, operation{id: "createCompletion", missing: noModel}, err)
-		advise(p, w.Header(), true)
-		status, answer, final = p.Status, likeOpenAI(p), p.Ended
+	p := problemOf(c.completions.log, r, operation{id: "createCompletion", missing: noModel}, err)
+	advise(p, w.Header(), true)
+	answer := any(likeOpenAI(p))
+	if line.kept {
+		answer = c.out.late(p)
 	}
-	if final {
-		c.repeat.answered(r.Context())
-	}
-	if err := line.end(status, answer); err != nil {
-		c.repeat.unanswered(r.Context())
-		c.completions.log.Debug("completion not delivered", "run", c.got.Run, "err", err)
-		panic(http.ErrAbortHandler)
-	}
-	c.repeat.delivered(r.Context())
+	c.deliver(line, p.Status, answer, p.Ended)
 	return nil
 }
 
-func (c *completer) completion(end ending) completion {
-	stop := "stop"
-	return completion{
-		ID: c.id(), Object: "chat.completion", Created: c.created, Model: c.model, Usage: counts(end.usage),
-		Choices: []choice{{Message: &chatReply{Role: "assistant", Content: end.text}, Finish: &stop}},
+// deliver sends the answer to a request. final is set unless a retry may get another one.
+func (c *completer) deliver(line *longAnswer, status int, answer any, final bool) {
+	if final {
+		c.repeat.answered(line.r.Context())
 	}
+	if err := line.end(status, answer); err != nil {
+		c.repeat.unanswered(line.r.Context())
+		c.completions.log.Debug("completion not delivered", "run", c.got.Run, "err", err)
+		panic(http.ErrAbortHandler)
+	}
+	c.repeat.delivered(line.r.Context())
 }

@@ -173,7 +173,7 @@ func (s starter) post(r *http.Request, to agentsystem.Address, said saying) (age
 	}
 	caller := web.CallerOf(r)
 	m := claybot.AgentMessage{
-		ID:   claybot.MessageID(claybot.ConnectorAPI + "/" + caller.Name + "/" + said.key),
+		ID:   messageOf(caller.Name, said.key),
 		Type: claybot.MessageUser, Text: text, FirstHand: true, At: claybot.Now(), Engine: said.engine, Stateless: said.stateless,
 		From: claybot.Sender{UserID: caller.Name, Name: caller.Name},
 	}
