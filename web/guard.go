@@ -87,7 +87,7 @@ func (s *Server) spent(w http.ResponseWriter, r *http.Request, token string) boo
 }
 
 // ChatReaches says what the scope chat allows.
-const ChatReaches = "A token with the scope chat reaches only its own conversations, at /v1/chat/completions, /v1/models, /conversations and /chat/."
+const ChatReaches = "A token with the scope chat reaches only its own conversations, at /v1/chat/completions, /v1/responses, /v1/models, /conversations and /chat/."
 
 func refuseOrigin(w http.ResponseWriter) {
 	Fail(w, http.StatusForbidden, "cross_origin", "Cross-origin requests are refused.", "")
@@ -217,7 +217,7 @@ func (s *Server) loggedIn(route Route, next http.Handler) http.Handler {
 			return
 		}
 		if p.Bound() && !route.brief && !forOpenAI(r) {
-			Fail(w, http.StatusForbidden, "scope", "This token is bound to one agent or profile: it reaches only /v1/chat/completions and /v1/models.", "")
+			Fail(w, http.StatusForbidden, "scope", "This token is bound to one agent or profile: it reaches only /v1/chat/completions, /v1/responses and /v1/models.", "")
 			return
 		}
 		if p.spend && r.Method == http.MethodPost && s.spent(w, r, p.Name) {

@@ -15,7 +15,8 @@ func TestScopeChat(t *testing.T) {
 	secret := r.say("the secret of the owner")
 	r.ended(secret.Run)
 	ok := map[string]bool{
-		"POST /v1/chat/completions": true, "GET /v1/models": true, "GET /v1/models/{model}": true, "GET /conversations": true,
+		"POST /v1/chat/completions": true, "GET /v1/models": true, "GET /v1/models/{model}": true,
+		"POST /v1/responses": true, "GET /v1/responses/{response}": true, "POST /v1/responses/{response}/cancel": true, "GET /conversations": true,
 	}
 	bearer := func(token, method, path, body string) got {
 		return r.do(method, path, body, "Authorization", "Bearer "+token)

@@ -185,6 +185,17 @@ func (a *completions) operations() []operation {
 			query(repeatParams...).
 			served(a.complete, answer{status: http.StatusOK, value: completion{}, or: openAIFailure{}, about: "Whitespace may precede the JSON, every 15 s, while the run is active; a run that fails after " +
 				"that returns an error in place of the answer. With stream, the same as Server-Sent Events of chat.completion.chunk, ended by data: [DONE]."}),
+		op("createResponse", web.Operate, "POST /v1/responses", "Message an agent with the protocol of OpenAI's responses.").forChat().forOpenAI().upTo(chatLimit).reading(responseRequest{}).
+			failing(http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable).
+			explained("model names the agent. previous_response_id, or an earlier item of the response in input, continues a conversation; conversation and user name the thread, as user in chat "+
+				"completions. Without any of them, claybot begins a new conversation. Calls of tools are items of the type mcp_call. All else is as in POST /v1/chat/completions.").
+			query(repeatParams...).
+			served(a.respond, answer{status: http.StatusOK, value: response{}, or: openAIFailure{}, about: "Whitespace may precede the JSON, every 15 s, while the run is active; a run that fails after " +
+				"that returns a response with the status failed. With stream, Server-Sent Events from response.created to response.completed or response.failed."}),
+		returns(http.StatusOK, op("getResponse", web.Operate, "GET /v1/responses/{response}", "Get a response as it is now.").
+			forChat().forOpenAI().failing(http.StatusNotFound), a.getResponse),
+		returns(http.StatusOK, op("cancelResponse", web.Operate, "POST /v1/responses/{response}/cancel", "Cancel the run of a response. Repeating it, or calling it after the end, is harmless.").
+			forChat().forOpenAI().failing(http.StatusNotFound), a.cancelResponse),
 		returns(http.StatusOK, op("listModels", web.Read, "GET /v1/models", "List models: claybot, the profiles, and the most recently messaged agents.").
 			forChat().forOpenAI(), a.models),
 		returns(http.StatusOK, op("getModel", web.Read, "GET /v1/models/{model}", "Get a model.").forChat().forOpenAI().failing(http.StatusNotFound), a.model),
@@ -294,6 +305,8 @@ type asking struct {
 	to     func(key string) agentsystem.Address
 	out    dialect
 	stream bool
+	// queue, if set, asks for the response as it is at once: the run goes on by itself.
+	queue *responseDialect
 }
 
 // serve passes what a request asks for to its agent, and answers with what comes of it.
@@ -307,6 +320,9 @@ func (a *completions) serve(w http.ResponseWriter, r *http.Request, body []byte,
 		return err
 	}
 	web.Written(w)
+	if asks.queue != nil && c.instead == "" {
+		return c.queued(w, r, asks.queue)
+	}
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Time{}) // the server's deadline is for short requests; a writer may not support deadlines
 	_ = rc.SetWriteDeadline(time.Time{})

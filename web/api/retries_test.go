@@ -77,9 +77,14 @@ func (p *press) wait(t *testing.T) {
 // A lost request is one whose client goes away before it is answered.
 func (r *rig) lost(body string, when func()) {
 	r.Helper()
+	r.lostAt("/v1/chat/completions", body, when)
+}
+
+func (r *rig) lostAt(path, body string, when func()) {
+	r.Helper()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, "POST", "http://"+r.addr+"/v1/chat/completions", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, "POST", "http://"+r.addr+path, strings.NewReader(body))
 	if err != nil {
 		r.Fatal(err)
 	}

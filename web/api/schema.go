@@ -39,8 +39,10 @@ var special = map[reflect.Type]schema{
 	reflect.TypeFor[json.RawMessage](): {},
 	reflect.TypeFor[web.Value]():       {"oneOf": []any{schema{"type": "string"}, schema{"type": "number"}, schema{"type": "boolean"}, schema{"type": "array"}}},
 	reflect.TypeFor[content]():         {"oneOf": []any{schema{"type": "string"}, schema{"type": "array"}, schema{"type": "null"}}},
+	reflect.TypeFor[responseInput]():   {"oneOf": []any{schema{"type": "string"}, schema{"type": "array"}}},
 
-	reflect.TypeFor[[]byte](): {"type": "string", "contentEncoding": "base64"},
+	reflect.TypeFor[conversationName](): {"oneOf": []any{schema{"type": "string"}, schema{"type": "object"}}},
+	reflect.TypeFor[[]byte]():           {"type": "string", "contentEncoding": "base64"},
 }
 
 // enums are the values of named strings.

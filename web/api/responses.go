@@ -1,0 +1,388 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+const (
+	// responseID, messageItem and callItem are the prefixes of the ids of responses and of
+	// their items; the id of the run follows.
+	responseID  = "resp_"
+	messageItem = "msg_"
+	callItem    = "mcp_"
+)
+
+var noResponse = hint{"No response with that id.", "A response belongs to the token that requested it, for as long as claybot keeps its run."}
+
+// A responseRequest has the fields of a request for a response. Any other is refused.
+type responseRequest struct {
+	Model        string            `json:"model" doc:"claybot, the name of a profile, or agent: and the id of an agent."`
+	Input        responseInput     `json:"input" doc:"A string, or a list of items. claybot posts only the user's messages after the last item of an answer; the agent remembers the rest."`
+	Stream       bool              `json:"stream,omitempty"`
+	Background   bool              `json:"background,omitempty" doc:"Respond at once; GET /v1/responses/{response} has the answer."`
+	Previous     string            `json:"previous_response_id,omitempty" doc:"Continue the conversation of this response."`
+	Conversation conversationName  `json:"conversation,omitzero" doc:"The thread, as user in chat completions: a string, or an object with an id."`
+	User         string            `json:"user,omitempty" doc:"The thread, without conversation and previous_response_id."`
+	Metadata     map[string]string `json:"metadata,omitempty" doc:"Part of this answer; claybot does not store it."`
+	Store        *bool             `json:"store,omitempty" doc:"Only true."`
+	Tools        []any             `json:"tools,omitempty" doc:"Only empty: the agent has its own."`
+	TopLogprobs  int               `json:"top_logprobs,omitempty" doc:"Only 0."`
+	ignored
+}
+
+// ignored are fields that clients send by default. The agent has its own prompt, tools and
+// limits.
+type ignored struct {
+	Instructions     any `json:"instructions,omitempty" doc:"Ignored, as are the fields below: the agent has its own prompt, tools and limits."`
+	Include          any `json:"include,omitempty"`
+	MaxOutputTokens  any `json:"max_output_tokens,omitempty"`
+	MaxToolCalls     any `json:"max_tool_calls,omitempty"`
+	Parallel         any `json:"parallel_tool_calls,omitempty"`
+	CacheKey         any `json:"prompt_cache_key,omitempty"`
+	CacheRetention   any `json:"prompt_cache_retention,omitempty"`
+	Reasoning        any `json:"reasoning,omitempty"`
+	SafetyIdentifier any `json:"safety_identifier,omitempty"`
+	ServiceTier      any `json:"service_tier,omitempty"`
+	StreamOptions    any `json:"stream_options,omitempty"`
+	Temperature      any `json:"temperature,omitempty"`
+	ToolChoice       any `json:"tool_choice,omitempty"`
+	TopP             any `json:"top_p,omitempty"`
+	Truncation       any `json:"truncation,omitempty"`
+}
+
+// check rejects what claybot does not do.
+func (in responseRequest) check() error {
+	switch {
+	case in.Store != nil && !*in.Store:
+		return badParam("store", "store must be true: claybot keeps each conversation.", "Omit store; operators delete agents, and retention removes runs.")
+	case len(in.Tools) > 0:
+		return badParam("tools", "tools must be empty: the agent has its own tools.", "Configure tools in the profile of the agent.")
+	case in.TopLogprobs != 0:
+		return badParam("top_logprobs", "top_logprobs must be 0.", "")
+	case in.Previous != "" && in.Conversation != "":
+		return badParam("previous_response_id", "previous_response_id and conversation exclude each other.", "Send one of them.")
+	}
+	return nil
+}
+
+// badParam is an error of one field of a request.
+func badParam(name, message, fix string) error {
+	return &web.Problem{Status: http.StatusBadRequest, Code: "bad_request", Message: message, Fix: fix, Fields: map[string]string{name: message}}
+}
+
+// A conversationName is the id of a conversation, or an object with it.
+type conversationName string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *conversationName) UnmarshalJSON(b []byte) error {
+	if b[0] != '{' {
+		return json.Unmarshal(b, (*string)(c))
+	}
+	var named struct {
+		ID string `json:"id"`
+	}
+	err := json.Unmarshal(b, &named)
+	*c = conversationName(named.ID)
+	return err
+}
+
+// A responseInput is what a request contains of a conversation.
+type responseInput struct {
+	text  string
+	files []web.FileGiven
+	err   error // of an item that is not supported
+	// before is the text of the last answer, and known the newest id of an item of it.
+	before, known string
+	answered      bool // there is an earlier answer
+}
+
+// An inputItem is one item of a conversation.
+type inputItem struct {
+	Type    string          `json:"type"`
+	ID      string          `json:"id"`
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (in *responseInput) UnmarshalJSON(b []byte) error {
+	if b = bytes.TrimSpace(b); b[0] == '"' {
+		return json.Unmarshal(b, &in.text)
+	}
+	var items []inputItem
+	if err := json.Unmarshal(b, &items); err != nil {
+		return badParam("input", "input must be a string or a list of items.", "")
+	}
+	var texts []string
+	for _, item := range items {
+		switch kind := cmp.Or(item.Type, "message"); {
+		case kind == "message" && item.Role == "user":
+			var c content
+			if err := c.read(item.Content); err != nil {
+				return err
+			}
+			if c.text != "" {
+				texts = append(texts, c.text)
+			}
+			in.files, in.err = append(in.files, c.files...), cmp.Or(in.err, c.err)
+		case kind == "message" && item.Role != "assistant": // the agent has its own prompt
+		case strings.HasSuffix(kind, "_output") || kind == "mcp_approval_response":
+			in.err = cmp.Or(in.err, badParam("input", fmt.Sprintf("Unsupported item of type %.40q: the agent calls its own tools.", kind), "Send only messages."))
+		default: // of an answer: what the user said before is known
+			var c content
+			_ = c.read(item.Content) // only compared
+			texts, in.files, in.err, in.answered, in.before = nil, nil, nil, true, cmp.Or(c.text, in.before)
+			if itemRun(item.ID) != "" {
+				in.known = item.ID
+			}
+		}
+	}
+	in.text = strings.Join(texts, "\n\n")
+	return nil
+}
+
+// read reads the content of an item; none is empty.
+func (c *content) read(raw json.RawMessage) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	return c.UnmarshalJSON(bytes.TrimSpace(raw))
+}
+
+// itemRun returns the run of a response by its id or that of an item; empty if it is none.
+func itemRun(id string) claybot.RunID {
+	for _, prefix := range []string{messageItem, callItem} {
+		if rest, ok := strings.CutPrefix(id, prefix); ok {
+			run, _, _ := strings.Cut(rest, "_")
+			return claybot.RunID(run)
+		}
+	}
+	run, ok := strings.CutPrefix(id, responseID)
+	if !ok {
+		return ""
+	}
+	return claybot.RunID(run)
+}
+
+// respond serves POST /v1/responses.
+func (a *completions) respond(w http.ResponseWriter, r *http.Request) error {
+	body, err := web.ReadBody(r)
+	if err != nil {
+		return err
+	}
+	var in responseRequest
+	if err := web.ParseJSON(body, &in, true); err != nil {
+		return err
+	}
+	if err := cmp.Or(in.check(), in.Input.err); err != nil {
+		return err
+	}
+	if strings.TrimSpace(in.Input.text) == "" && len(in.Input.files) == 0 {
+		return badParam("input", "input must end with a message of the user.", "")
+	}
+	to, err := a.continued(r, in)
+	if err != nil {
+		return err
+	}
+	out := &responseDialect{response: responseOf(in.Model)}
+	out.Previous, out.User, out.Metadata, out.Background = in.Previous, in.User, in.Metadata, in.Background
+	if in.Conversation != "" {
+		out.Conversation = &conversationView{string(in.Conversation)}
+	}
+	if out.Metadata == nil {
+		out.Metadata = make(map[string]string)
+	}
+	asks := asking{text: in.Input.text, files: in.Input.files, before: in.Input.before, to: to, out: out, stream: in.Stream}
+	if in.Background && !in.Stream {
+		asks.queue = out
+	}
+	return a.serve(w, r, body, asks)
+}
+
+// continued returns the agent of the conversation that a request continues. Without one it
+// begins a new one, the same for every retry with the same key.
+func (a *completions) continued(r *http.Request, in responseRequest) (to func(key string) agentsystem.Address, err error) {
+	caller := web.CallerOf(r)
+	fixed := func(at agentsystem.Address, err error) (func(string) agentsystem.Address, error) {
+		return func(string) agentsystem.Address { return at }, err
+	}
+	thread := cmp.Or(string(in.Conversation), in.User)
+	earlier := in.Previous
+	if earlier == "" && thread == "" {
+		earlier = in.Input.known
+	}
+	switch {
+	case earlier != "":
+		return fixed(a.sameAgent(r, in.Model, earlier))
+	case thread != "":
+		return fixed(a.addressOf(r.Context(), caller, in.Model, thread))
+	}
+	at, err := a.addressOf(r.Context(), caller, in.Model, "")
+	if err != nil || at.Agent != "" {
+		return fixed(at, err)
+	}
+	if in.Input.answered {
+		return nil, badParam("input", "input has an earlier answer of another conversation; the agent remembers only its own.",
+			"Name the conversation with previous_response_id or conversation, or send only the new message.")
+	}
+	return func(key string) agentsystem.Address {
+		sum := sha256.Sum256([]byte(key))
+		d := *at.Descriptor
+		d.ChannelID = strings.TrimSuffix(d.ChannelID, homeThread) + "response-" + hex.EncodeToString(sum[:12])
+		return agentsystem.Address{Descriptor: &d}
+	}, nil
+}
+
+// sameAgent returns the agent of an earlier response, which must be one of the caller and
+// of the model.
+func (a *completions) sameAgent(r *http.Request, model, earlier string) (none agentsystem.Address, err error) {
+	run, err := a.responded(r, itemRun(earlier))
+	if err != nil {
+		return none, err
+	}
+	e, err := a.agents.Agent(r.Context(), run.Agent)
+	if err != nil {
+		return none, err
+	}
+	if id := agentModel + string(run.Agent); model != anyModel && model != id && model != e.Descriptor.Profile {
+		return none, badParam("model", fmt.Sprintf("The earlier response is not of the model %.80q.", model), "Use "+cmp.Or(e.Descriptor.Profile, anyModel)+" or "+id+".")
+	}
+	return agentsystem.Address{Agent: run.Agent}, nil
+}
+
+// responded returns the run of a response of the caller. The response of another caller is
+// not found.
+func (a *completions) responded(r *http.Request, id claybot.RunID) (none claybot.Run, err error) {
+	missing := &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: noResponse.message, Fix: noResponse.fix}
+	run, err := a.runs.Run(r.Context(), id)
+	if errors.Is(err, storage.ErrNotFound) {
+		return none, missing
+	}
+	if err != nil {
+		return none, err
+	}
+	caller := web.CallerOf(r)
+	own := string(messageOf(caller.Name, ""))
+	if !slices.ContainsFunc(run.Messages, func(m claybot.MessageID) bool { return strings.HasPrefix(string(m), own) }) {
+		return none, missing
+	}
+	if caller.Scope == web.Chat { // it may be bound to something else since
+		if _, err := a.addressOf(r.Context(), caller, agentModel+string(run.Agent), ""); err != nil {
+			if p, ok := errors.AsType[*web.Problem](err); ok && p.Status == http.StatusForbidden {
+				return none, missing
+			}
+			return none, err
+		}
+	}
+	return run, nil
+}
+
+// queued answers with a response that has not ended.
+func (c *completer) queued(w http.ResponseWriter, r *http.Request, d *responseDialect) error {
+	v, err := c.completions.responseNow(r, d, c.got.Run)
+	if err != nil {
+		return err
+	}
+	c.deliver(&longAnswer{sink: sink{w, http.NewResponseController(w)}, r: r}, http.StatusOK, v, true)
+	return nil
+}
+
+// getResponse serves GET /v1/responses/{response}.
+func (a *completions) getResponse(r *http.Request) (response, error) {
+	return a.shown(r, false)
+}
+
+// cancelResponse serves POST /v1/responses/{response}/cancel.
+func (a *completions) cancelResponse(r *http.Request) (response, error) {
+	return a.shown(r, true)
+}
+
+func (a *completions) shown(r *http.Request, cancel bool) (none response, err error) {
+	run, err := a.responded(r, itemRun(r.PathValue("response")))
+	if err != nil {
+		return none, err
+	}
+	if cancel {
+		if _, err := a.runs.CancelRun(r.Context(), run.ID, web.User(r)); err != nil {
+			return none, err
+		}
+	}
+	e, err := a.agents.Agent(r.Context(), run.Agent)
+	if err != nil {
+		return none, err
+	}
+	d := &responseDialect{response: responseOf(cmp.Or(e.Descriptor.Profile, anyModel))}
+	d.Metadata = make(map[string]string)
+	return a.responseNow(r, d, run.ID)
+}
+
+// responseNow returns what a run has come to so far.
+func (a *completions) responseNow(r *http.Request, d *responseDialect, id claybot.RunID) (none response, err error) {
+	ctx := r.Context()
+	run, err := a.runs.Run(ctx, id)
+	if err != nil {
+		return none, err
+	}
+	c := &completer{completions: a, out: d, terse: web.CallerOf(r).Bound(), mine: true, got: agentsystem.Accepted{Run: run.ID, Agent: run.Agent}}
+	if err := d.begin(id); err != nil {
+		return none, err
+	}
+	var end ending
+	for e, err := range a.runs.Events(ctx, run.ID, 0) {
+		if err != nil {
+			return none, err
+		}
+		now, _, err := c.event(ctx, e)
+		if p, ok := errors.AsType[*web.Problem](err); ok && p.Ended {
+			continue // told by the state
+		}
+		if err != nil {
+			return none, err
+		}
+		end = now
+	}
+	if run.State == claybot.RunSucceeded && !c.said {
+		if end, err = c.finish(ctx, run.ID, run.Output, run.Usage); err != nil {
+			return none, err
+		}
+	}
+	if run.Started != 0 {
+		d.Created = int64(run.Started) / 1000
+	}
+	switch run.State {
+	case claybot.RunPending:
+		d.Status = "queued"
+	case claybot.RunRunning:
+		d.Status = "in_progress"
+	case claybot.RunFailed:
+		d.failed(failed(run.Error.Code, run.Error.Text))
+	case claybot.RunCanceled:
+		d.finish("cancelled")
+	default:
+		d.finish("completed")
+		d.Usage = responseUsage(cmp.Or(end.usage, run.Usage))
+	}
+	return d.response, nil
+}
+
+// responseOf returns a response without output.
+func responseOf(model string) response {
+	v := response{Object: "response", Created: time.Now().Unix(), Status: "in_progress", Model: model, Output: []any{}, Parallel: true, ToolChoice: "auto", Tools: []any{}, Truncation: "disabled", Store: true}
+	v.Text.Format.Type = "text"
+	return v
+}
