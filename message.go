@@ -240,6 +240,12 @@ type Result struct {
 	To *Answer `json:"to,omitempty"`
 }
 
+// The errors of a Result of work that was not let to its end.
+const (
+	StoppedByParent = "canceled: stopped by the parent" // by the agent that waits for it
+	DroppedBefore   = "the message was dropped"         // and no run took it
+)
+
 // An Answer is the answer to one question, from the button, command, text or request that
 // gives it to the record of the run.
 type Answer struct {

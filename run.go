@@ -104,6 +104,8 @@ type Awaiting struct {
 	Reason  AwaitReason `json:"reason,omitempty"`
 	Answers []MessageID `json:"answers"`
 	Until   Time        `json:"until"`
+	// Need is how many of the Answers end the pause; 0: all.
+	Need int `json:"need,omitempty"`
 	// Questions are what a person is asked; the id of the answer to each is
 	// among Answers.
 	Questions []Question `json:"questions,omitempty"`

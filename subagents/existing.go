@@ -34,11 +34,12 @@ func (s *Starter) askExisting(ctx context.Context, env tools.Env, i int, t tools
 }
 
 // begunBefore reports whether an earlier pass of a call has begun with its tasks.
-func (s *Starter) begunBefore(ctx context.Context, env tools.Env, tasks []tools.Subagent) (bool, error) {
+func (s *Starter) begunBefore(ctx context.Context, env tools.Env, tasks []tools.Subagent, how tools.Spawning) (bool, error) {
 	for i, t := range tasks {
-		id := taskID(env.UID(i))
+		own, n := how.Of(env, i)
+		id := taskID(own.UID(n))
 		if t.Agent != "" {
-			id = questionID(env, i)
+			id = questionID(own, n)
 		}
 		_, err := s.inbox.Receipt(ctx, id)
 		if err == nil {

@@ -1,9 +1,7 @@
 package subagents
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,7 +15,6 @@ import (
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
-	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -53,72 +50,17 @@ type Starter struct {
 
 // StartSubagent implements tools.Agents.
 func (s *Starter) StartSubagent(ctx context.Context, env tools.Env, t tools.Subagent) (claybot.AgentID, error) {
-	started, err := s.startAll(ctx, env, []tools.Subagent{t}, false)
-	if err != nil {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	if err := s.admit(ctx, env, []tools.Subagent{t}, tools.Spawning{}); err != nil {
 		return "", err
 	}
-	return started[0].id, nil
+	c, err := s.start(ctx, env, 0, t, false)
+	return c.id, err
 }
 
-// SpawnAndWait implements tools.Agents.
-func (s *Starter) SpawnAndWait(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
-	children, err := s.startAll(ctx, env, tasks, true)
-	if err != nil {
-		return tools.Result{}, err
-	}
-	wait := claybot.Awaiting{Reason: claybot.AwaitChildren}
-	for i, c := range children {
-		if c.refused != "" {
-			continue
-		}
-		wait.Answers = append(wait.Answers, answerID(env, i))
-		wait.Until = max(wait.Until, claybot.At(c.deadline.Time().Add(answerGrace)))
-	}
-	given, err := results(ctx, s.inbox, wait)
-	if err != nil || given == nil {
-		return tools.Result{Wait: &wait}, err
-	}
-	answers := make([]claybot.Result, len(children))
-	for i, c := range children {
-		if answers[i].Error = c.refused; c.refused == "" {
-			answers[i], given = given[0], given[1:]
-		}
-		answers[i].AgentID = cmp.Or(answers[i].AgentID, c.id)
-	}
-	limit := maxAnswers
-	if env.Agent.Descriptor.Type == claybot.AgentFlow { // no model reads them
-		limit = maxFlowAnswers
-	} else {
-		asTexts(answers)
-	}
-	text, err := fitAnswers(answers, limit)
-	tainted := slices.ContainsFunc(answers, func(a claybot.Result) bool { return a.Tainted })
-	return tools.Result{Text: text, Untrusted: tainted}, err
-}
-
-// asTexts makes texts of what flows put out, for a model.
-func asTexts(answers []claybot.Result) {
-	for i := range answers {
-		if a := &answers[i]; a.Value != nil {
-			a.Output, a.Value = string(a.Value), nil
-		}
-	}
-}
-
-// fitAnswers writes answers so that all of them fit into one result: long
-// outputs are shortened, each to the same length.
-func fitAnswers(answers []claybot.Result, limit int) (string, error) {
-	for room := limit; ; room /= 2 {
-		short := slices.Clone(answers)
-		for i := range short {
-			short[i].Output = texts.Shorten(short[i].Output, room/len(short))
-		}
-		text, err := json.Marshal(short)
-		if err != nil || len(text) <= limit || room < len(answers) {
-			return string(text), err
-		}
-	}
-}
+// noAnswer is why there is no result of what was asked.
+const noAnswer = "no answer came in time"
 
 // results returns the results for a paused run, or nil while one may still arrive; later,
 // each missing one becomes an error result.
@@ -131,7 +73,7 @@ func results(ctx context.Context, box Inbox, wait claybot.Awaiting) ([]claybot.R
 		case errors.Is(err, storage.ErrNotFound) && !late:
 			return nil, nil
 		case errors.Is(err, storage.ErrNotFound):
-			answers[i].Error = "no answer came in time"
+			answers[i].Error = noAnswer
 		case err != nil:
 			return nil, fmt.Errorf("read an answer: %w", err)
 		case r.Message.Answer != nil:
@@ -141,40 +83,6 @@ func results(ctx context.Context, box Inbox, wait claybot.Awaiting) ([]claybot.R
 		}
 	}
 	return answers, nil
-}
-
-// startAll creates one subagent for each task, all or none, and posts the tasks. A repeated
-// call returns what it created the first time.
-func (s *Starter) startAll(ctx context.Context, env tools.Env, tasks []tools.Subagent, awaited bool) ([]started, error) {
-	s.starting.Lock()
-	defer s.starting.Unlock()
-	again, err := s.begunBefore(ctx, env, tasks)
-	if err != nil {
-		return nil, err
-	}
-	if !again {
-		for i, t := range tasks {
-			if err := s.checkTask(env, t); err != nil {
-				if len(tasks) > 1 {
-					return nil, fmt.Errorf("task %d: %w", i+1, err)
-				}
-				return nil, err
-			}
-		}
-		if err := s.messenger.far(ctx, env, s.work.Of(env.Run).Hops()+1); err != nil {
-			return nil, err
-		}
-		if err := s.room(ctx, env, fresh(tasks)); err != nil {
-			return nil, err
-		}
-	}
-	all := make([]started, len(tasks))
-	for i, t := range tasks {
-		if all[i], err = s.start(ctx, env, i, t, awaited); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
 }
 
 // A started is a subagent that a call created, or another agent that it asked, and its deadline; or why it

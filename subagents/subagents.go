@@ -67,7 +67,13 @@ func (s *Subagents) StartSubagent(ctx context.Context, env tools.Env, t tools.Su
 
 // SpawnAndWait implements tools.Agents.
 func (s *Subagents) SpawnAndWait(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
-	return s.starter.SpawnAndWait(ctx, env, tasks)
+	return s.starter.Spawn(ctx, env, tasks, tools.Spawning{})
+}
+
+// Spawn is SpawnAndWait for tasks that do not all have to run, or not all at once. The JSON of its result
+// has null for each task that has not ended.
+func (s *Subagents) Spawn(ctx context.Context, env tools.Env, tasks []tools.Subagent, how tools.Spawning) (tools.Result, error) {
+	return s.starter.Spawn(ctx, env, tasks, how)
 }
 
 // AskAgent implements tools.Agents.

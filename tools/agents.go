@@ -100,6 +100,26 @@ type Subagent struct {
 	Timeout time.Duration
 }
 
+// A Spawning says how the tasks of one call run. The zero value: all of them at once, until all have ended.
+type Spawning struct {
+	// AtOnce is how many are at work at the same time; 0: all.
+	AtOnce int
+	// Enough reports whether what has ended suffices: those at work are stopped then, and the others do not
+	// start. The result of a task that has not ended is nil. nil: all have to end.
+	Enough func(ended []*claybot.Result) bool
+	// Call names a task: the id of a call, and the number of the task in it. nil: the call, and its place
+	// among the tasks.
+	Call func(i int) (id string, n int)
+}
+
+// Of returns the i-th task of a call as the number of a call of its own.
+func (s Spawning) Of(env Env, i int) (Env, int) {
+	if s.Call != nil {
+		env.CallID, i = s.Call(i)
+	}
+	return env, i
+}
+
 // An AgentInfo is one agent in a list.
 type AgentInfo struct {
 	ID       claybot.AgentID `json:"id"`

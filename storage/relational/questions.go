@@ -154,7 +154,7 @@ type refusal struct {
 // refuse records that a message with a waiting run was skipped. saveInbox sends
 // the answer, because the waiting agent may be a itself.
 func (a *inboxRow) refuse(to claybot.Awaited, reason string) {
-	why := "the message was dropped"
+	why := claybot.DroppedBefore
 	switch reason {
 	case skippedInboxFull:
 		why = "the message was dropped: too many others wait for this agent"
@@ -241,14 +241,24 @@ func joinAnswer(c *Conn, a *inboxRow, id claybot.MessageID, bound bool, at int64
 	return err
 }
 
-// isAnswered reports whether every answer that a run waits for is there. One
-// that was skipped will never come otherwise, so it counts.
+// isAnswered reports whether as many answers are there as a run needs: every one
+// that it waits for, or w.Need of them. One that was skipped will never come
+// otherwise, so it counts.
 func isAnswered(c *Conn, agent claybot.AgentID, run claybot.RunID, w claybot.Awaiting) (bool, error) {
+	missing := 0
+	if w.Need > 0 {
+		missing = max(len(w.Answers)-w.Need, 0) // so many may be
+	}
 	for _, id := range w.Answers {
 		known, err := c.first("SELECT 1 FROM messages WHERE id = ? AND agent = ? AND type = ? AND (run = ? OR skipped IS NOT NULL)",
 			func(Row) error { return nil }, id, agent, claybot.MessageAnswer, run)
-		if err != nil || !known {
+		if err != nil {
 			return false, err
+		}
+		if !known {
+			if missing--; missing < 0 {
+				return false, nil
+			}
 		}
 	}
 	return true, nil

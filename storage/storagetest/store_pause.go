@@ -115,6 +115,23 @@ var pauseTests = []storeTest{
 		_, reason = b.resume("r1")
 		b.equal("why", reason, "answers")
 	}},
+	{"as many answers as a run needs", func(b *bed) {
+		lease, _ := b.begin("r1")
+		w := claybot.Awaiting{Answers: []claybot.MessageID{"a1", "a2", "a3"}, Need: 2, Until: claybot.At(time.Now().Add(time.Hour))}
+		b.noError(b.Suspend(b.ctx, lease, "r1", storage.Pause{Events: []claybot.Event{{Type: claybot.EventAwaitingInput}}, Awaiting: w}))
+		b.equal("kept", b.run("r1").Awaiting, &w)
+		b.to(b.agent, answer("a3", "r1"))
+		b.to(b.agent, answer("a3", "r1"))
+		b.to(b.agent, answer("unasked", "r1"))
+		b.dueIn("one is not enough", time.Hour)
+		b.to(b.agent, answer("a1", "r1"))
+		b.dueNow("two are")
+		h, reason := b.resume("r1")
+		b.equal("why", reason, "answers")
+		w.Need = 1
+		b.noError(b.Suspend(b.ctx, h.Lease, "r1", storage.Pause{Events: []claybot.Event{{Type: claybot.EventAwaitingInput}}, Awaiting: w}))
+		b.dueNow("they were there before")
+	}},
 	{"a skipped answer counts", func(b *bed) {
 		lease, _ := b.begin("r1")
 		b.pause(lease, "r1", "a1")
