@@ -52,8 +52,8 @@ func (r *rig) flowEngine(all shelf) *flow.Engine {
 		Settle: (&react.Loop{Tools: func(claybot.Agent) *tools.Set { return set }, Model: func(claybot.Agent) llm.Model { return r.mind }}).Settle,
 		Rules:  func(claybot.Agent) tools.Rules { return tools.Rules{} },
 		Effect: func(_ claybot.Agent, tool string) tools.Effect { return set.Effect(tool) },
-		Spawn: func(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
-			return r.system.Subagents.SpawnAndWait(ctx, env, tasks)
+		Spawn: func(ctx context.Context, env tools.Env, tasks []tools.Subagent, how tools.Spawning) (tools.Result, error) {
+			return r.system.Subagents.Spawn(ctx, env, tasks, how)
 		},
 		Start: func(ctx context.Context, env tools.Env, task tools.Subagent) (claybot.AgentID, error) {
 			return r.system.Subagents.StartSubagent(ctx, env, task)

@@ -52,8 +52,8 @@ func shelve(r *rig, all shelf) {
 		Uses:   func(string) ([]flows.Use, error) { return nil, nil },
 		Rules:  func(claybot.Agent) tools.Rules { return tools.Rules{} },
 		Effect: func(claybot.Agent, string) tools.Effect { return tools.ReadOnly },
-		Spawn: func(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
-			return r.system.Subagents.SpawnAndWait(ctx, env, tasks)
+		Spawn: func(ctx context.Context, env tools.Env, tasks []tools.Subagent, how tools.Spawning) (tools.Result, error) {
+			return r.system.Subagents.Spawn(ctx, env, tasks, how)
 		},
 		Send: func(ctx context.Context, t *runs.Turn, to claybot.Route, key, text string) error {
 			return r.system.Output.Reply(ctx, t.Agent, t.Run.ID, to, key, text)

@@ -72,6 +72,8 @@ func flowKind(k key) setter {
 		return into(setFlowTriggers)
 	case "flow nodes":
 		return into(setFlowNodes)
+	case "flow branches":
+		return into(setFlowBranches)
 	case "flow fields":
 		return into(setFlowFields)
 	case "flow cases":
@@ -151,6 +153,18 @@ func setFlowTriggers(r *reader, at place, n *yaml.Node, all *[]flows.Trigger) {
 func setFlowNodes(r *reader, at place, n *yaml.Node, all *[]flows.Node) {
 	r.entriesByName(at, n, "nodes", func(m member) {
 		if node, ok := r.flowNode(m); ok {
+			*all = append(*all, node)
+		}
+	})
+}
+
+// setFlowBranches reads the branches of a node: nodes of some kinds.
+func setFlowBranches(r *reader, at place, n *yaml.Node, all *[]flows.Node) {
+	r.entriesByName(at, n, "branches", func(m member) {
+		node, ok := r.flowNode(m)
+		if why := flows.BranchKind(node.Kind); flows.NewSpec(node.Kind) != nil && why != "" {
+			r.warn(m.at.sub("kind", node.Lines["kind"]), "%s; ignored", why)
+		} else if ok {
 			*all = append(*all, node)
 		}
 	})

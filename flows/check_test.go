@@ -26,6 +26,7 @@ var small = flows.World{
 	Near:       configs.Nearest,
 	Profiles:   []string{"default", "support"},
 	Connectors: []string{"slack", "telegram", "shop"},
+	Flows:      []string{"sub"},
 	Models:     func(string) []string { return []string{"small", "large"} },
 	Tools: func(string) map[string]flows.Params {
 		return map[string]flows.Params{"web_search": {All: []string{"query"}, Required: []string{"query"}}, "pay": {Open: true}}
@@ -75,7 +76,8 @@ nodes:
   find: {kind: tool, tool: web_search, args: {query: "{{ ask.n }}"}, approve: {by: [slack/U7]}, next: all}
   all: {kind: each, over: "{{ find.hits }}", prompt: "{{ index }} {{ item }}", next: sure}
   sure: {kind: ask, type: select, options: [x, y], text: "{{ all.output }}?", by: [slack/U7], next: rest}
-  rest: {kind: wait, for: 1h, next: tell}
+  rest: {kind: wait, for: 1h, next: both}
+  both: {kind: parallel, join: any, branches: {x: {kind: agent, prompt: "{{ ask.n }}"}, y: {kind: flow, flow: sub}}, next: tell}
   again: {kind: template, max_visits: 3, value: "{{ error.code | default('') }}", next: more}
   more: {kind: tool, max_visits: 3, tool: pay, next: back}
   back: {kind: switch, max_visits: 3, value: "{{ more.text }}", cases: {again: again}, else: tell}
@@ -152,16 +154,35 @@ func TestPlantedFaults(t *testing.T) {
 		{"for: 1h, ", "", "17: nodes.rest: want for"},
 		{"for: 1h", "for: 40d", "17: nodes.rest.for"},
 		{"for: 1h", "for: 1h, tries: 2", "17: nodes.rest.tries"},
-		{"again: {kind: template, max_visits: 3,", "again: {kind: template,", "20: nodes.back.cases: leads back to again"},
-		{"max_visits: 3, tool: pay", "max_visits: 3000, tool: pay", "19: nodes.more.max_visits"},
-		{"slack/C2], text", "\"slack/{{ x }}\"], text", "21: nodes.sorry.to: is no template"},
-		{"sure.output | default('none')", "sure.output", "22: nodes.tell.text: sure may not have run"},
-		{"next: END}\n  tell", "}\n  tell", "21: nodes.sorry.next: is missing"},
-		{"  tell: {", "  lost: {kind: wait, for: 1h, next: END}\n  tell: {", "22: nodes.lost: no edge leads here"},
-		{"  tell: {", "  user: {kind: wait, for: 1h, next: tell}\n  tell: {", "22: nodes.user: user is a name"},
-		{"  tell: {", "  tell: {kind: wait, for: 1h, next: END}\n  tell: {", "23: nodes.tell"},
-		{"kind: reply, text: \"{{ sure", "kind: reply, txt: \"{{ sure", "22: nodes.tell.txt"},
+		{"again: {kind: template, max_visits: 3,", "again: {kind: template,", "21: nodes.back.cases: leads back to again"},
+		{"max_visits: 3, tool: pay", "max_visits: 3000, tool: pay", "20: nodes.more.max_visits"},
+		{"slack/C2], text", "\"slack/{{ x }}\"], text", "22: nodes.sorry.to: is no template"},
+		{"sure.output | default('none')", "sure.output", "23: nodes.tell.text: sure may not have run"},
+		{"next: END}\n  tell", "}\n  tell", "22: nodes.sorry.next: is missing"},
+		{"  tell: {", "  lost: {kind: wait, for: 1h, next: END}\n  tell: {", "23: nodes.lost: no edge leads here"},
+		{"  tell: {", "  user: {kind: wait, for: 1h, next: tell}\n  tell: {", "23: nodes.user: user is a name"},
+		{"  tell: {", "  tell: {kind: wait, for: 1h, next: END}\n  tell: {", "24: nodes.tell"},
+		{"kind: reply, text: \"{{ sure", "kind: reply, txt: \"{{ sure", "23: nodes.tell.txt"},
 		{"cases: {a: find}", "cases: &x {a: find}, note: *x", "13: nodes.route.note"},
+		{"join: any", "join: anny", "18: nodes.both.join: \"anny\" is not all, any or a number from 1 to 2; did you mean any?"},
+		{"join: any", "join: 3", "18: nodes.both.join: \"3\" is not all, any or a number from 1 to 2"},
+		{"join: any", "on_eror: stop, join: any", "18: nodes.both.on_eror: unknown key; did you mean on_error?"},
+		{"join: any", "on_error: collect, join: any", "18: nodes.both.on_error: belongs to join: all"},
+		{"join: any", "timeout: 5m, join: any", "18: nodes.both.timeout: only an agent and a flow have one"},
+		{", y: {kind: flow, flow: sub}}", "}", "18: nodes.both.branches: is missing: at least two"},
+		{"y: {kind: flow, flow: sub}", "first: {kind: flow, flow: sub}", "18: nodes.both.branches.first: is a name that every node with branches has already"},
+		{"y: {kind: flow, flow: sub}", "y: {kind: flow, flow: sbu}", "18: nodes.both.branches.y.flow: there is no flow \"sbu\"; did you mean sub?"},
+		{"y: {kind: flow, flow: sub}", "y: {kind: flow, flow: sub, wait: false}", "18: nodes.both.branches.y.wait: a branch ends with its flow"},
+		{"y: {kind: flow, flow: sub}", "y: {kind: tool, tool: pay}", "18: nodes.both.branches.y.kind: a branch is of one of the kinds agent, deep, plan, flow"},
+		{"y: {kind: flow, flow: sub}", "y: {kind: agnt, prompt: x}", "18: nodes.both.branches.y.kind: there is no kind \"agnt\""},
+		{"x: {kind: agent, prompt", "x: {kind: agent, next: tell, prompt", "18: nodes.both.branches.x.next: belongs to the node"},
+		{"x: {kind: agent, prompt", "x: {kind: agent, memory: on, prompt", "18: nodes.both.branches.x.memory: the agents of branches"},
+		{"x: {kind: agent, prompt", "x: {kind: agent, model: smal, prompt", "18: nodes.both.branches.x.model: there is no model \"smal\""},
+		{"x: {kind: agent, prompt: \"{{ ask.n }}\"", "x: {kind: agent, prompt: \"{{ ask.m }}\"", "18: nodes.both.branches.x.prompt: ask has no field \"m\""},
+		{"sure.output | default('none')", "both.x", "23: nodes.tell.text: both may not have run"},
+		{"all: {kind: each,", "all: {kind: each, on_error: colect,", "15: nodes.all.on_error: \"colect\" is not one of stop, continue, collect"},
+		{"all: {kind: each,", "all: {kind: each, at_once: 99,", "15: nodes.all.at_once: \"99\" is not a whole number from 1 to 32"},
+		{"all: {kind: each,", "all: {kind: each, atonce: 2,", "15: nodes.all.atonce: unknown key; did you mean at_once?"},
 	} {
 		if !strings.Contains(good, tt.from) {
 			t.Errorf("%d: %q is not there", i, tt.from)
@@ -197,10 +218,24 @@ func TestGoodFlows(t *testing.T) {
 		{"", `a: {kind: tool, tool: web_search, tries: 5, args: {query: "{{ trigger.text }}"}, next: b}, b: {kind: template, value: "{{ nodes.a.text }} {{ a.saved | default('') }}", next: END}`},
 		{"", `a: {kind: agent, timeout: 1h, tries: 1, system: "For {{ trigger.connector }}", model: large, prompt: x, note: why, next: b}, b: {kind: agent, prompt: x, memory: on, next: c}, c: {kind: agent, prompt: x, memory: on, thread: node, next: END}`},
 		{"", `a: {kind: deep, prompt: x, tools: [web_search], todos: false, files: none, subagents: [{name: s, description: d, system_prompt: p, tools: [web_search]}], output: {n: number}, next: b}, b: {kind: plan, tools: [pay], prompt: "{{ a.n }}", timeout: 2h, next: c}, c: {kind: each, engine: plan, tools: [pay], over: "{{ b.output }}", prompt: "{{ item }}", next: END}`},
+		{"", `a: {kind: parallel, branches: {x: {kind: agent, prompt: x}, y: {kind: deep, prompt: y}}, next: b}, b: {kind: reply, text: "{{ a.x }} {{ a.output.y }} {{ a.failed }} {{ a.token_usage.input }}", next: c}, c: {kind: parallel, join: 1, branches: {x: {kind: plan, tools: [pay], prompt: x}, y: {kind: flow, flow: sub, timeout: 2h}}, next: d}, d: {kind: reply, text: "{{ c.first }} {{ c.x | default('') }}", next: END}`},
+		{"", `a: {kind: each, at_once: 2, on_error: continue, over: "{{ trigger.payload }}", prompt: "{{ item }}", next: b}, b: {kind: reply, text: "{{ a.failed }}", next: END}`},
 		{"", `a: {kind: template, value: [], next: b}, b: {kind: template, value: {"no {": "brace } here"}, next: END}`},
 	} {
 		if got := faultsOf("owner: slack/U1\ntriggers: {" + x[0] + "}\nstart: a\nnodes: {" + x[1] + "}\n"); len(got) > 0 {
 			t.Errorf("%s %s: %q", x[0], x[1], got)
+		}
+	}
+}
+
+// What a branch puts out that does not have to succeed may be missing.
+func TestBranchMayBeMissing(t *testing.T) {
+	for _, x := range []struct{ node, read string }{
+		{"join: any", "a.x"}, {"join: 1", "a.output.x"}, {"on_error: continue", "a.y"},
+	} {
+		got := faultsOf("owner: slack/U1\nstart: a\nnodes:\n  a: {kind: parallel, " + x.node + ", branches: {x: {kind: agent, prompt: x}, y: {kind: agent, prompt: y}}, next: b}\n  b: {kind: reply, text: \"{{ " + x.read + " }}\", next: END}\n")
+		if len(got) != 1 || !strings.HasPrefix(got[0], "5: nodes.b.text: "+x.read+" may be missing") {
+			t.Errorf("%s, %s: %q", x.node, x.read, got)
 		}
 	}
 }

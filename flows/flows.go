@@ -38,6 +38,7 @@ const (
 	DefaultTries   = 3
 	DefaultFirst   = 2 * time.Second
 	DefaultExpires = 24 * time.Hour
+	DefaultAtOnce  = 8
 )
 
 // A Flow is one file. The tags say how it is read, see package configs.
@@ -118,6 +119,7 @@ const (
 	KindAsk      = "ask"
 	KindWait     = "wait"
 	KindEach     = "each"
+	KindParallel = "parallel"
 	KindHTTP     = "http"
 	KindFlow     = "flow"
 )
@@ -240,6 +242,10 @@ type (
 	// An Each gives one agent to each item of a list, at the same time.
 	Each struct {
 		Over string `key:"over"` // template: a list; the templates of the agent see item and index
+		// AtOnce is how many agents work at the same time; 0: DefaultAtOnce. OnError is what one that
+		// fails does; empty: OnErrorStop.
+		AtOnce  int    `key:"at_once" limits:"1..32"`
+		OnError string `key:"on_error" words:"stop,continue,collect"`
 		Agent
 	}
 )
@@ -356,7 +362,7 @@ const (
 var FieldTypes = []string{FieldText, FieldNumber, FieldInteger, FieldBoolean, FieldDate, FieldList, FieldObject}
 
 // Kinds are the kinds of nodes, in the order in which they are listed.
-var Kinds = []string{KindAgent, KindDeep, KindPlan, KindTool, KindTemplate, KindSwitch, KindReply, KindAsk, KindWait, KindEach, KindHTTP, KindFlow}
+var Kinds = []string{KindAgent, KindDeep, KindPlan, KindTool, KindTemplate, KindSwitch, KindReply, KindAsk, KindWait, KindEach, KindParallel, KindHTTP, KindFlow}
 
 // NewSpec returns the Spec of a node of a kind that sets nothing; nil for none.
 func NewSpec(kind string) any {
@@ -381,6 +387,8 @@ func NewSpec(kind string) any {
 		return new(Wait)
 	case KindEach:
 		return new(Each)
+	case KindParallel:
+		return new(Parallel)
 	case KindHTTP:
 		return new(HTTP)
 	case KindFlow:

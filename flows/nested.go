@@ -33,6 +33,14 @@ func (n *Node) Starts() (all []Edge) {
 	if s, ok := n.Spec.(*Child); ok && s.Flow != "" {
 		all = append(all, Edge{"flow", s.Flow, n.Lines["flow"]})
 	}
+	if p, ok := n.Spec.(*Parallel); ok {
+		for i := range p.Branches {
+			for _, e := range p.Branches[i].Starts() {
+				e.Key = "branches." + p.Branches[i].Name + "." + e.Key
+				all = append(all, e)
+			}
+		}
+	}
 	return all
 }
 

@@ -25,6 +25,10 @@ func templatesOf(n *Node) (all []templated) {
 		add("system", a.System)
 	}
 	switch s := n.Spec.(type) {
+	case *Parallel:
+		for _, b := range n.branches() {
+			all = append(all, templatesOf(&b)...)
+		}
 	case *Each:
 		add("over", s.Over)
 	case *Tool:
@@ -207,6 +211,8 @@ func (c *checker) use(t templated, path []string, known map[string]bool) {
 		c.unknown(t.line, t.key, path[0], names, "%.64q is neither a node nor a name that templates have", path[0])
 	case !known[n.Name]:
 		c.add(t.line, t.key, "%s may not have run when this is filled; add | default(…), or an edge", n.Name)
+	case len(path) > 1 && n.mayMiss(path[1:]):
+		c.add(t.line, t.key, "%s may be missing: not every branch has to succeed; add | default(…)", strings.Join(path, "."))
 	case len(path) > 1:
 		if fields := n.Fields(); fields != nil && !slices.Contains(fields, path[1]) {
 			c.unknown(t.line, t.key, path[1], fields, "%s has no field %.64q; it has %s", n.Name, path[1], strings.Join(fields, ", "))
@@ -216,7 +222,7 @@ func (c *checker) use(t templated, path []string, known map[string]bool) {
 
 // Fields are the names of what a node puts out; nil where only a run can tell.
 func (n *Node) Fields() []string {
-	switch n.Spec.(type) {
+	switch spec := n.Spec.(type) {
 	case *Agent, *Deep:
 		all := slices.Clone(agentFields)
 		for _, f := range n.Agent().Output {
@@ -228,7 +234,16 @@ func (n *Node) Fields() []string {
 	case *Ask:
 		return []string{"output", "by", "answered"}
 	case *Each:
+		if spec.OnError == OnErrorContinue {
+			return append(slices.Clone(agentFields), "failed")
+		}
 		return agentFields
+	case *Parallel:
+		all := slices.Clone(parallelFields)
+		for _, b := range spec.Branches {
+			all = append(all, b.Name)
+		}
+		return all
 	}
 	return nil // of a tool and a template, an object has its own fields
 }

@@ -98,6 +98,8 @@ func flowModel(r openaitest.Request) openaitest.Reply {
 		{"Change it: warmer", "Dearest Ann, with love."},
 		{"Write this text", "Dear Ann."},
 		{"Take this question apart", `{"questions": ["Where is tea from?", "How old is it?"]}`},
+		{"What is missing in these answers", "When it came to Europe."},
+		{"Which of these statements are doubtful", "None."},
 		{"Where is tea from?", "From China."},
 		{"How old is it?", "Some 5,000 years."},
 	} {

@@ -44,8 +44,8 @@ func (e *engines) flowEngine(lib *library, settle flow.Settle) *flow.Engine {
 			spec, known := e.box.of(a).Spec(tool)
 			return known && spec.Source != "" || slices.Contains(web.RequestTools, tool)
 		},
-		Spawn: func(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
-			return e.system.Subagents.SpawnAndWait(ctx, env, tasks)
+		Spawn: func(ctx context.Context, env tools.Env, tasks []tools.Subagent, how tools.Spawning) (tools.Result, error) {
+			return e.system.Subagents.Spawn(ctx, env, tasks, how)
 		},
 		Start: func(ctx context.Context, env tools.Env, task tools.Subagent) (claybot.AgentID, error) {
 			return e.system.Subagents.StartSubagent(ctx, env, task)

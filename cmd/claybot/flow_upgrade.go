@@ -74,10 +74,19 @@ func stays(old, now *flows.Flow, node string) string {
 		return fmt.Sprintf("it waits in the node %s, which version %s does not have", node, now.Hash)
 	case old != nil && old.Node(node) != nil && old.Node(node).Kind != n.Kind:
 		return fmt.Sprintf("it waits in the node %s, which is of the kind %s in version %s and not %s", node, n.Kind, now.Hash, old.Node(node).Kind)
+	case old != nil && old.Node(node) != nil && branchesElse(old.Node(node).Spec, n.Spec):
+		return fmt.Sprintf("it waits in the node %s, which has other branches in version %s", node, now.Hash)
 	case old != nil && old.Node(node) != nil && asksElse(old.Node(node).Spec, n.Spec):
 		return fmt.Sprintf("it waits in the node %s, whose question version %s asks in another way: its type, its options or who may answer", node, now.Hash)
 	}
 	return ""
+}
+
+// branchesElse reports whether two nodes have other branches, by their names and kinds.
+func branchesElse(old, now any) bool {
+	a, ok := old.(*flows.Parallel)
+	b, also := now.(*flows.Parallel)
+	return ok && also && !slices.EqualFunc(a.Branches, b.Branches, func(x, y flows.Node) bool { return x.Name == y.Name && x.Kind == y.Kind })
 }
 
 // asksElse reports whether an answer to what one node asks is none to what the other one asks.

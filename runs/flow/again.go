@@ -137,6 +137,9 @@ func (v *visit) subject() (text string, err error) {
 		}
 		b, _ := json.Marshal(over) // values come from JSON
 		return string(b), nil
+	case *flows.Parallel:
+		all, _, err := v.branches(spec)
+		return tasksOf(all), err
 	case *flows.Child:
 		task, _, err = v.childTask(spec, nil)
 		return strings.TrimSpace(spec.Flow + " " + task.Task + " " + string(task.Payload)), err

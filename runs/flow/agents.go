@@ -24,66 +24,14 @@ func (v *visit) agent(ctx context.Context, spec *flows.Agent, try int) (out Resu
 	if err != nil {
 		return out, "", err
 	}
-	done, err := v.spawn(ctx, strconv.Itoa(try), []tools.Subagent{task}, taint)
+	done, err := v.spawn(ctx, strconv.Itoa(try), task, taint)
 	if err != nil {
 		return out, "", err
 	}
-	if out, err = v.answered(spec, done[0], taint); err != nil {
+	if out, err = v.answered(spec, done, taint); err != nil {
 		return out, "", &runs.TransientError{Err: err}
 	}
-	out.Messages, err = v.messages(ctx, done)
-	return out, v.node.Next, err
-}
-
-// maxItems and maxAtOnce bound the agents of a node that works on a list.
-const (
-	maxItems  = 200
-	maxAtOnce = 8
-)
-
-// each gives one agent to each item of a list. An agent that fails fails the node, when those beside
-// it have ended.
-func (v *visit) each(ctx context.Context, spec *flows.Each) (out Result, next string, err error) {
-	over, taint, err := v.one(spec.Over, nil)
-	if err != nil {
-		return out, "", err
-	}
-	items, ok := over.([]any)
-	if !ok {
-		return out, "", v.failed(CodeFlow, "over is no list")
-	}
-	if len(items) > maxItems {
-		return out, "", v.failed(CodeTooLarge, "%d items; the limit is %d", len(items), maxItems)
-	}
-	values, usage, ended := make([]any, 0, len(items)), claybot.Usage{}, []claybot.Result{}
-	for first := 0; first < len(items); first += maxAtOnce {
-		part := items[first:min(first+maxAtOnce, len(items))]
-		all := make([]tools.Subagent, len(part))
-		for i, item := range part {
-			var m mark
-			if all[i], m, err = v.task(&spec.Agent, map[string]any{"item": item, "index": first + i}); err != nil {
-				return out, "", err
-			}
-			taint.add(m)
-		}
-		done, err := v.spawn(ctx, fmt.Sprintf("items%d", first), all, taint)
-		if err != nil {
-			return out, "", err
-		}
-		ended = append(ended, done...)
-		for i, d := range done {
-			one, err := v.answered(&spec.Agent, d, taint)
-			if err != nil {
-				return out, "", fmt.Errorf("item %d: %w", first+i+1, err)
-			}
-			usage = usage.Add(*one.Usage)
-			taint.add(mark{one.Tainted, one.Private})
-			values = append(values, one.Output)
-		}
-	}
-	out = v.put(values, taint)
-	out.Usage = &usage
-	out.Messages, err = v.messages(ctx, ended)
+	out.Messages, err = v.messages(ctx, []claybot.Result{done})
 	return out, v.node.Next, err
 }
 
@@ -150,24 +98,6 @@ func wanted(fields []flows.Field) string {
 		fmt.Fprintf(&b, "- %s: %s\n", f.Name, what)
 	}
 	return b.String()
-}
-
-// spawn starts agents, or waits for those that were started.
-func (v *visit) spawn(ctx context.Context, part string, all []tools.Subagent, m mark) ([]claybot.Result, error) {
-	r, err := v.cfg.Spawn(ctx, v.env(part, m), all)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return nil, runs.Ended(ctx)
-	case err != nil:
-		return nil, v.asError(CodeAgent, err)
-	case r.Wait != nil:
-		return nil, &runs.WaitError{Awaiting: *r.Wait}
-	}
-	var done []claybot.Result
-	if err := json.Unmarshal([]byte(r.Text), &done); err != nil || len(done) != len(all) {
-		return nil, v.failed(CodeAgent, "the answers of the agents cannot be read")
-	}
-	return done, nil
 }
 
 // answered is what an agent put out.

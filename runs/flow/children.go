@@ -30,14 +30,14 @@ func (v *visit) child(ctx context.Context, spec *flows.Child, try int) (out Resu
 		}
 		return v.put(string(id), mark{}), v.node.Next, nil
 	}
-	done, err := v.spawn(ctx, strconv.Itoa(try), []tools.Subagent{task}, taint)
+	done, err := v.spawn(ctx, strconv.Itoa(try), task, taint)
 	if e := (*runs.Error)(nil); errors.As(err, &e) && e.Code == CodeAgent {
 		e.Code = CodeChild
 	}
 	if err != nil {
 		return out, "", err
 	}
-	if out, err = v.childOutput(done[0]); err != nil {
+	if out, err = v.childOutput(done, mark{}); err != nil {
 		return out, "", &runs.TransientError{Err: err}
 	}
 	return out, v.node.Next, nil
@@ -71,7 +71,7 @@ func (v *visit) env(part string, m mark) tools.Env {
 }
 
 // childOutput is what a flow put out that has ended.
-func (v *visit) childOutput(d claybot.Result) (out Result, err error) {
+func (v *visit) childOutput(d claybot.Result, m mark) (out Result, err error) {
 	if !d.OK {
 		return out, v.failed(CodeChild, "%s", d.Error)
 	}
@@ -79,7 +79,8 @@ func (v *visit) childOutput(d claybot.Result) (out Result, err error) {
 	if d.Value != nil {
 		value = d.Value
 	}
-	out = v.put(value, mark{d.Tainted, d.Private})
+	m.add(mark{d.Tainted, d.Private})
+	out = v.put(value, m)
 	usage := d.TokenUsage
 	out.Usage = &usage
 	return out, nil

@@ -147,7 +147,7 @@ func TestOutputIsBounded(t *testing.T) {
 	p := player(t, "owner: chat/ann\nstart: a\nnodes: {a: {kind: agent, prompt: x, next: END}}\n")
 	e := flow.New(flow.Config{
 		Flow: func(context.Context, string, string) (*flows.Flow, error) { return p.Flow, nil }, Fill: p.Fill, Uses: p.Uses,
-		Spawn: func(context.Context, tools.Env, []tools.Subagent) (tools.Result, error) {
+		Spawn: func(context.Context, tools.Env, []tools.Subagent, tools.Spawning) (tools.Result, error) {
 			b, err := json.Marshal([]claybot.Result{{OK: true, Output: strings.Repeat("x", 100<<10)}})
 			return tools.Result{Text: string(b)}, err
 		},

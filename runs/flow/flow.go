@@ -77,8 +77,9 @@ type Config struct {
 	// Outside reports whether a tool is a program outside, such as one of an MCP server: what it returns to
 	// a call that the file makes is kept from no chat that the file names. nil: none is.
 	Outside func(a claybot.Agent, tool string) bool
-	// Spawn starts agents and flows and waits for them, see tools.Agents.
-	Spawn func(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error)
+	// Spawn starts agents and flows and waits for them, see tools.Agents and tools.Spawning. The JSON of its
+	// result has null for each task that has not ended.
+	Spawn func(ctx context.Context, env tools.Env, tasks []tools.Subagent, how tools.Spawning) (tools.Result, error)
 	// Start starts an agent and does not wait, see tools.Agents.
 	Start func(ctx context.Context, env tools.Env, task tools.Subagent) (claybot.AgentID, error)
 	// Send sends a text to a chat, once for each key in a run.
@@ -390,6 +391,8 @@ func (v *visit) try(ctx context.Context, try int) (out Result, next string, err 
 		return v.agent(ctx, &spec.Agent, try)
 	case *flows.Each:
 		return v.each(ctx, spec)
+	case *flows.Parallel:
+		return v.parallel(ctx, spec)
 	case *flows.Child:
 		return v.child(ctx, spec, try)
 	case *flows.Reply:

@@ -91,7 +91,7 @@ const maxPasses = 10_000
 // Play plays a case. cut is the record behind which the run is cut off, from 1, before it goes on; 0:
 // it is not cut. lost: the record is lost, too.
 func (p Player) Play(ctx context.Context, c Case, cut int, lost bool) (Played, error) {
-	d := &desk{player: p, c: c, cut: cut, lost: lost, now: time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC), started: make(map[string]bool), sent: make(map[string]string), visits: make(map[string]int), said: make(map[string]int)}
+	d := &desk{player: p, c: c, cut: cut, lost: lost, now: time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC), started: make(map[string]bool), sent: make(map[string]string), visits: make(map[string]int), passes: make(map[string]int), said: make(map[string]int)}
 	d.out = Played{Called: make(map[string]int), Calls: make(map[string]any), Asks: make(map[string]string), Outputs: make(map[string]any)}
 	set, err := d.tools()
 	if err != nil {
@@ -152,6 +152,7 @@ type desk struct {
 	sent    map[string]string // texts by their keys
 	keys    []string          // of sent, in order
 	visits  map[string]int    // how often a node was given its value
+	passes  map[string]int    // how often a node looked after its agents
 	said    map[string]int    // how often a question of a node was answered
 	given   map[string]any    // values by call
 	tasks   map[claybot.RunID]string
@@ -293,38 +294,6 @@ func (f fakeTool) Call(_ context.Context, env tools.Env, args json.RawMessage) (
 		err = errors.New(fails)
 	}
 	return tools.Result{Text: textOf(v)}, err
-}
-
-// spawn is Config.Spawn.
-func (d *desk) spawn(_ context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
-	if key := "agents/" + env.CallID; !d.started[key] { // the agents take their time
-		d.started[key] = true
-		for _, t := range tasks {
-			d.flowStarted(env, t)
-		}
-		return tools.Result{Wait: &claybot.Awaiting{Reason: claybot.AwaitChildren, Answers: []claybot.MessageID{"answer"}, Until: claybot.At(d.now)}}, nil
-	}
-	all := make([]claybot.Result, len(tasks))
-	for i := range tasks {
-		v, fails, err := d.value(fmt.Sprintf("%s.%d", env.CallID, i))
-		if err != nil {
-			return tools.Result{}, err
-		}
-		if d.tasks == nil {
-			d.tasks = make(map[claybot.RunID]string)
-		}
-		id := claybot.RunID(fmt.Sprintf("%s.%d", env.CallID, i))
-		d.tasks[id] = tasks[i].Task
-		all[i] = claybot.Result{RunID: id, OK: fails == "", Error: fails, Output: textOf(v), Tainted: env.Tainted}
-		if _, text := v.(string); tasks[i].Flow != "" && !text {
-			all[i].Value = json.RawMessage(all[i].Output)
-		}
-		if v == nil {
-			all[i].Output = ""
-		}
-	}
-	b, err := json.Marshal(all)
-	return tools.Result{Text: string(b)}, err
 }
 
 // recorded is Config.Recorded: of an agent, its task and what the case says that it puts out.

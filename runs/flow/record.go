@@ -175,22 +175,26 @@ func (x *recorder) ended(name string, e ended) {
 		return
 	}
 	var v any
-	switch n.Spec.(type) {
+	switch spec := n.Spec.(type) {
 	case *flows.Template, *flows.Switch, *flows.Wait, *flows.Ask, *flows.Reply, *flows.Tool, *flows.HTTP:
 		return // computed, or added otherwise
 	case *flows.Each:
 		if items, ok := numbered(e.out.Output, nil).([]any); ok && e.failed == nil {
-			x.nodes[name] = append(x.nodes[name], items...)
+			if items = itemsOf(items, e.out, spec.OnError); len(items) > 0 {
+				x.nodes[name] = append(x.nodes[name], items...)
+			}
 			return
 		}
 		v = map[string]any{"fails": "failed"}
+	case *flows.Parallel:
+		v = branchesOf(e.out, spec)
 	default:
 		v = numbered(e.out.Output, nil)
 	}
 	if e.failed != nil {
 		v = map[string]any{"fails": "failed"}
 		if e.failed.Code == CodeOutput {
-			v = "no such object"
+			v = unfit(n)
 		} else if e.failed.Code == CodeFlow || e.failed.Code == CodeVisits {
 			return // it started none
 		}

@@ -154,17 +154,22 @@ func (e *Engine) replayed(ctx context.Context, t *runs.Turn, f *flows.Flow, past
 }
 
 // acts reports whether the node may change anything outside of the run.
-func (v *visit) acts() bool {
+func (v *visit) acts() bool { return v.actsAs(v.node) }
+
+// actsAs is acts for a node, or a branch of one.
+func (v *visit) actsAs(n *flows.Node) bool {
 	effect := func(tool string) bool { return v.cfg.Effect(v.state.Turn.Agent, tool) != tools.ReadOnly }
-	switch spec := v.node.Spec.(type) {
+	switch spec := n.Spec.(type) {
 	case *flows.Tool:
 		return effect(spec.Tool)
 	case *flows.HTTP:
 		return toolOf(spec) != toolRead
 	case *flows.Agent, *flows.Each, *flows.Deep:
-		a := v.node.Agent()
+		a := n.Agent()
 		deep, _ := spec.(*flows.Deep)
 		return a.Remembers() || deep != nil && deep.Files == flows.FilesStore || slices.ContainsFunc(a.Tools, effect)
+	case *flows.Parallel:
+		return slices.ContainsFunc(spec.Branches, func(b flows.Node) bool { return v.actsAs(&b) })
 	case *flows.Template, *flows.Switch, *flows.Wait, *flows.Ask:
 		return false
 	}
@@ -274,6 +279,10 @@ func (v *visit) would() (out Result, next string, err error) {
 		text = "give an agent the task: " + task.Task
 	case *flows.Each:
 		text = "give agents the items of " + spec.Over
+	case *flows.Parallel:
+		var all []member
+		all, _, err = v.branches(spec)
+		text = "start at once: " + tasksOf(all)
 	case *flows.Child:
 		var task tools.Subagent
 		task, _, err = v.childTask(spec, nil)
@@ -307,7 +316,7 @@ func (v *visit) reads() bool {
 	switch spec := v.node.Spec.(type) {
 	case *flows.Tool:
 		return spec.Approve == nil && !v.acts()
-	case *flows.HTTP, *flows.Agent, *flows.Deep, *flows.Each:
+	case *flows.HTTP, *flows.Agent, *flows.Deep, *flows.Each, *flows.Parallel:
 		return !v.acts()
 	}
 	return false

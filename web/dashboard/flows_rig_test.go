@@ -82,8 +82,8 @@ func newShelf(t *testing.T) *shelf {
 		Settle: (&react.Loop{Tools: func(claybot.Agent) *tools.Set { return s.set }, Model: func(claybot.Agent) llm.Model { return s.mind }}).Settle,
 		Rules:  func(claybot.Agent) tools.Rules { return tools.Rules{} },
 		Effect: func(_ claybot.Agent, tool string) tools.Effect { return s.set.Effect(tool) },
-		Spawn: func(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
-			return s.system.Subagents.SpawnAndWait(ctx, env, tasks)
+		Spawn: func(ctx context.Context, env tools.Env, tasks []tools.Subagent, how tools.Spawning) (tools.Result, error) {
+			return s.system.Subagents.Spawn(ctx, env, tasks, how)
 		},
 		Start: func(ctx context.Context, env tools.Env, task tools.Subagent) (claybot.AgentID, error) {
 			return s.system.Subagents.StartSubagent(ctx, env, task)
