@@ -46,6 +46,9 @@ const (
 	KindHeartbeat SystemKind = "heartbeat" // tasks of the heartbeat are due
 	KindTrigger   SystemKind = "trigger"   // a flow was started
 	KindNotice    SystemKind = "notice"    // claybot itself says something
+	// KindPushBack: a reply without a call of a tool was not taken, see tools.Finish. Records of
+	// runs have it, and no message.
+	KindPushBack SystemKind = "push_back"
 )
 
 // A AgentMessage is anything that reaches an agent. There is no other way in.

@@ -49,8 +49,10 @@ type Run struct {
 	Awaiting *Awaiting `json:"awaiting,omitempty"`
 	Draft    *Draft    `json:"draft,omitempty"`
 	Output   string    `json:"output,omitempty"` // the last reply, shortened
-	Usage    Usage     `json:"usage"`
-	Error    *RunError `json:"error,omitempty"`
+	// Silence is why a run that succeeded sent nothing; empty: it did, or had nothing to send.
+	Silence string    `json:"silence,omitempty"`
+	Usage   Usage     `json:"usage"`
+	Error   *RunError `json:"error,omitempty"`
 	// Engine is what advances the run, from its beginning to its end.
 	Engine string `json:"engine,omitempty"`
 	// Result is what an engine that is a graph has put out so far, as JSON.
@@ -64,6 +66,10 @@ type Run struct {
 	// Feedback is what people said of it by reactions to its messages, see Given.
 	Feedback []Feedback `json:"feedback,omitempty"`
 }
+
+// SilenceAutoSend is the Silence of a run whose profile leaves it to the agent to send, which it
+// did not.
+const SilenceAutoSend = "auto_send"
 
 // A Feedback is what a person says of a run by an emoji on one of its messages. A person, a
 // message and an emoji have one at most.

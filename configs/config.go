@@ -287,7 +287,7 @@ func plainProfile(m Model) Profile {
 		Model:    m,
 		MaxSteps: DefaultMaxSteps,
 		Inbox:    Inbox{WhenBusy: WhenBusyWait, ProcessBuffer: BufferAllTogether, MaxBatch: DefaultMaxBatch},
-		Respond:  "mention", VoiceReplies: Off,
+		Respond:  "mention", VoiceReplies: Off, AutoSend: true,
 		Reactions: Reactions{Feedback: true, Stop: []string{}, Approve: []string{}},
 		Memory:    true,
 		Engine:    Engine{Name: claybot.EngineReact},

@@ -51,7 +51,7 @@ func TestDefaults(t *testing.T) {
 	if !c.Model.Demo() || c.Connectors.Telegram.Wanted() || c.Connectors.Slack.Wanted() {
 		t.Error("nothing is configured, but something thinks so")
 	}
-	want := Profile{Name: "default", Model: c.Model, MaxSteps: 64, Inbox: Inbox{WhenBusy: "wait", ProcessBuffer: "allTogether", MaxBatch: 100}, VoiceReplies: "off", Respond: "mention", Reactions: Reactions{Feedback: true, Stop: []string{}, Approve: []string{}}, Memory: true, Engine: Engine{Name: "react"}, Workspace: plainWorkspace()}
+	want := Profile{Name: "default", Model: c.Model, MaxSteps: 64, Inbox: Inbox{WhenBusy: "wait", ProcessBuffer: "allTogether", MaxBatch: 100}, VoiceReplies: "off", AutoSend: true, Respond: "mention", Reactions: Reactions{Feedback: true, Stop: []string{}, Approve: []string{}}, Memory: true, Engine: Engine{Name: "react"}, Workspace: plainWorkspace()}
 	if got := c.Profile(claybot.User("telegram", "1", "1")); !reflect.DeepEqual(got, want) {
 		t.Errorf("profile = %+v, want %+v", got, want)
 	}
@@ -148,8 +148,10 @@ agents:
     whenBusy: injectAfterTools
     processBuffer: oneByOne
     progress: send
+    auto_send: off
+    require_tool: 2
     memory: off
-    tools: []
+    tools: [send_message]
     model: {name: big, key: env:K}
 `, map[string]string{"HOME": "/home/me", "TG": "1:tg", "B": "xoxb-1", "A": "xapp-1", "K": "sk-k"})
 	for _, w := range warnings {
@@ -189,8 +191,10 @@ agents:
 	check("busy", work.Inbox.WhenBusy, WhenBusyInject)
 	check("buffer", work.Inbox.ProcessBuffer, BufferOneByOne)
 	check("progress", work.Progress, true)
+	check("auto_send", []bool{def.AutoSend, work.AutoSend}, []bool{true, false})
+	check("require_tool", []int{def.RequireTool, work.RequireTool}, []int{0, 2})
 	check("memory", work.Memory, false)
-	check("tools", work.Tools, []string{})
+	check("tools", work.Tools, []string{"send_message"})
 	check("all tools", def.Tools, []string(nil))
 	check("model name", work.Model.Name, "big")
 	check("model key", work.Model.Key.Value(), "sk-k")

@@ -31,8 +31,10 @@ type Profile struct {
 	ContextWindow int64    `key:"context_window" class:"harmless" kind:"window"` // tokens; 0: that of the model
 	Prompt        string   `key:"prompt" class:"harmless"`                       // the system prompt; empty: the built-in one
 	MaxSteps      int      `key:"max_steps" class:"narrowing" limits:"1..1000"`  // model calls in one run
+	RequireTool   int      `key:"require_tool" class:"harmless" limits:"0..20"`  // replies without a call of a tool that a run pushes back
 	Inbox         Inbox    `key:",inline"`
 	Progress      bool     `key:"progress" class:"harmless" words:"send,off"` // send text that comes together with tool calls
+	AutoSend      bool     `key:"auto_send" class:"narrowing" words:"on,off"` // the reply of a run is sent by itself
 	VoiceReplies  string   `key:"voice_replies" class:"harmless" words:"off,reply,always"`
 	Respond       string   `key:"respond" class:"harmless" words:"mention,thread,all,off"` // in groups
 	Context       *int     `key:"context" class:"harmless" limits:"0..100"`                // earlier messages of a group that come with a message; nil: see profiles.Context
@@ -224,6 +226,9 @@ func readProfiles(r *reader, at place, n *yaml.Node, c *Config) {
 	}
 }
 
+// sendMessage is the tool with which agents send without a reply.
+const sendMessage = "send_message"
+
 // readProfile reads one profile over the settings it begins with.
 func readProfile(r *reader, at place, n *yaml.Node, p *draft) {
 	began, before := p.Model, len(r.warnings)
@@ -242,6 +247,9 @@ func readProfile(r *reader, at place, n *yaml.Node, p *draft) {
 	}
 	if !p.limited {
 		p.Inbox.DebounceMax = 10 * p.Inbox.Debounce
+	}
+	if !p.AutoSend && p.Tools != nil && !slices.Contains(p.Tools, sendMessage) {
+		r.warn(at, "auto_send is off and tools does not name %s, so its agents send no texts", sendMessage)
 	}
 	if p.Engine.Name == claybot.EngineExplore && !p.doubts.hosts && (p.Engine.Explore == nil || p.Engine.Explore.URL == "" && len(p.Engine.Explore.Hosts) == 0) {
 		r.warn(at, "the engine %s reaches nothing without explore.url or explore.hosts", p.Engine.Name)

@@ -332,6 +332,8 @@ func silenceWords(run claybot.Run, m claybot.AgentMessage) string {
 		return canceledWords(run.Cancel)
 	case run.State == claybot.RunCanceled:
 		return texts.SilentCanceled
+	case run.Silence == claybot.SilenceAutoSend:
+		return texts.SilentAutoSend
 	case run.State == claybot.RunSucceeded && (runs.IsNoReply(run.Output) || run.Output == ""):
 		return texts.SilentNoReply
 	case run.State == claybot.RunSucceeded:

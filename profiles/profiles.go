@@ -46,6 +46,8 @@ type Profile struct {
 	// Progress sends texts that come together with tool calls as messages of
 	// their own.
 	Progress bool
+	// Unsent: what its agents say in runs of the engine react is not sent; they send with tools.
+	Unsent bool
 	// Acknowledge are the marks of messages.
 	Acknowledge Acknowledge
 	// Reactions are what reactions of people to messages mean.

@@ -94,6 +94,7 @@ type Outcome struct {
 	Result  json.RawMessage
 	Undo    []claybot.Undo // its effects
 	UndoOf  claybot.RunID
+	Silence string // see claybot.Run
 }
 
 // A ModelCall is the usage and cost of one model call.

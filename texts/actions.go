@@ -36,6 +36,7 @@ var actions = map[string]string{
 	"http_once":           "sending to an address of a workflow",
 	"files_restore":       "restoring the files that a run changed",
 	"find_tools":          "searching for tools",
+	"finish":              "ending the work on a request",
 	"glob":                "finding files by their names",
 	"grep":                "searching the lines of files",
 	"heartbeat_add":       "creating or replacing a task of the heartbeat",

@@ -27,6 +27,7 @@ var germanActions = map[string]string{
 	"sending to an address of a workflow":                            "an eine Adresse eines Workflows senden",
 	"fetching a web page":                                            "eine Webseite abrufen",
 	"restoring the files that a run changed":                         "die Dateien wiederherstellen, die ein Lauf geändert hat",
+	"ending the work on a request":                                   "die Arbeit an einer Anfrage beenden",
 	"searching for tools":                                            "nach Werkzeugen suchen",
 	"finding files by their names":                                   "Dateien nach ihrem Namen finden",
 	"searching the lines of files":                                   "die Zeilen von Dateien durchsuchen",

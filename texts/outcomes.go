@@ -58,6 +58,7 @@ const (
 	SilentCanceled = "the run was canceled"
 	SilentNoReply  = "the agent decided not to reply"
 	SilentHistory  = "the answer is for the agent's history only; nothing is sent where it was asked"
+	SilentAutoSend = "the agent sent no message in its run, and its profile sends no texts by themselves (auto_send: off)"
 	SilentTold     = "the run failed, and its failure was told lately"
 	SilentFailed   = "the run failed"
 	StopUser       = "the run was stopped in the chat"

@@ -174,6 +174,9 @@ type Media interface {
 	React(ctx context.Context, env Env, emoji string) error
 }
 
+// Sends are the tools that put something into a chat for people to read.
+var Sends = []string{"send_file", "send_message"}
+
 // Messages are what an agent says in other chats than the one where it answers. The Env of the
 // call says who asks; to is connector:channel, or empty for where the run answers.
 type Messages interface {

@@ -35,7 +35,7 @@ func (s *Set) Permitted(may func() Permit) *Set {
 
 // permits returns why a call may not be made; nil if it may.
 func (s *Set) permits(spec Spec, args json.RawMessage) *Fault {
-	if s.may == nil {
+	if s.may == nil || spec.Name == Finish {
 		return nil
 	}
 	err := s.may()(spec, args)
@@ -56,7 +56,7 @@ func (s *Set) Tools() []llm.Tool {
 		return all
 	}
 	may := s.may()
-	return slices.DeleteFunc(all, func(t llm.Tool) bool { return may(s.entries[t.Name].spec, nil) != nil })
+	return slices.DeleteFunc(all, func(t llm.Tool) bool { return t.Name != Finish && may(s.entries[t.Name].spec, nil) != nil })
 }
 
 // Forbids returns what permissions say against every call of a tool; empty: nothing.

@@ -95,7 +95,7 @@ func (s *Set) Only(names []string) *Set {
 	part := &Set{Log: s.Log, Redact: s.Redact, may: s.may, whole: true, entries: make(map[string]*entry, len(s.entries))}
 	for name, e := range s.entries {
 		mine := *e
-		mine.spec.Hidden = e.spec.Hidden || !slices.Contains(names, name)
+		mine.spec.Hidden = e.spec.Hidden || !slices.Contains(names, name) && name != Finish
 		part.entries[name] = &mine
 	}
 	for _, t := range s.offered {

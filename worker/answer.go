@@ -1,19 +1,22 @@
 package worker
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/texts"
+	"github.com/claybot/claybot/tools"
 )
 
 // An answer is the output of the model so far: the recorded texts, and the one that is
 // being generated.
 type answer struct {
-	texts []string // of the assistant since the last tool call
+	texts []string // of the assistant since the last tool call, or the last answer that was pushed back
 	step  int      // of the newest assistant record
+	sent  bool     // a tool has sent something
 
 	mu      sync.Mutex
 	growing string
@@ -23,10 +26,11 @@ type answer struct {
 // note adds a record.
 func (a *answer) note(r claybot.Record) {
 	a.step = max(a.step, r.Step)
+	a.sent = a.sent || r.Type == claybot.RecordTool && r.OK && slices.Contains(tools.Sends, r.Name)
 	switch {
 	case r.Type == claybot.RecordAssistant && len(r.ToolCalls) == 0:
 		a.texts = append(a.texts, r.Text)
-	case r.Type == claybot.RecordAssistant || r.Type == claybot.RecordTool:
+	case r.Type == claybot.RecordAssistant || r.Type == claybot.RecordTool || r.Kind == claybot.KindPushBack:
 		a.texts = nil
 	}
 }

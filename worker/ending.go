@@ -59,6 +59,12 @@ func (e *ending) succeeded() storage.Outcome {
 	if runs.IsNoReply(text) || strings.TrimSpace(text) == "" {
 		text = ""
 	}
+	said := text
+	if e.job.unsent() && text != "" {
+		if text = ""; !e.answer.sent {
+			o.Silence = claybot.SilenceAutoSend
+		}
+	}
 	f := e.job.firing()
 	if f != nil && f.Late != "" && text != "" {
 		text += "\n\n*(" + f.Late + ")*"
@@ -71,7 +77,7 @@ func (e *ending) succeeded() storage.Outcome {
 	if len(o.Replies) > 0 {
 		o.Replies = append(o.Replies, e.spoken(text)...)
 	}
-	o.Events = e.events.closing(runs.Finished(e.job.run.ID, text, e.tally.usage))
+	o.Events = e.events.closing(runs.Finished(e.job.run.ID, said, e.tally.usage))
 	return o
 }
 

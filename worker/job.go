@@ -52,6 +52,12 @@ func (j *job) forgets() bool {
 	return j.profile.Forget || slices.ContainsFunc(j.messages, func(m claybot.AgentMessage) bool { return m.Stateless })
 }
 
+// unsent reports whether what the agent says in the run is not sent where the run answers: the
+// agent sends by its tools. Texts of other engines are not its own alone.
+func (j *job) unsent() bool {
+	return j.profile.Unsent && j.engine() == claybot.EngineReact && j.work().Route().Connector != ""
+}
+
 // asked is an agent as the messages of a run want it to work.
 func asked(agent claybot.Agent, messages []claybot.AgentMessage) claybot.Agent {
 	for _, m := range messages {

@@ -265,7 +265,7 @@ func (p *pass) record(ctx context.Context, r claybot.Record) error {
 	if r.Type == claybot.RecordTool {
 		p.view.works("")
 	}
-	if !p.job.profile.Progress || len(r.ToolCalls) == 0 || strings.TrimSpace(r.Text) == "" {
+	if !p.job.profile.Progress || p.job.unsent() || len(r.ToolCalls) == 0 || strings.TrimSpace(r.Text) == "" {
 		return nil
 	}
 	return p.send(ctx, "send progress", claybot.OutgoingAnswer, fmt.Sprintf(delivery.ProgressPrefix+"%s/%d", p.job.run.ID, r.Step), r.Text)

@@ -109,8 +109,11 @@ func (s *Worker) watch(ctx context.Context, j *job) *progressView {
 			v.show.sender, _ = c.(connectors.Sender)
 			v.show.drafter, _ = c.(connectors.Drafter)
 			v.show.stream = x.Streaming(v.route)
-			v.show.stream.Off = v.show.stream.Off || v.show.sender == nil || j.profile.Progress
+			v.show.stream.Off = v.show.stream.Off || v.show.sender == nil || j.profile.Progress || j.unsent()
 		}
+	}
+	if j.unsent() {
+		v.show.preview, v.show.drafter = nil, nil
 	}
 	v.show.grows = v.show.preview != nil || !v.show.stream.Off
 	v.draft.sign = newSign(c, v.show, j.work())

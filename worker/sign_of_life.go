@@ -74,7 +74,7 @@ func (v *progressView) showSign(ctx context.Context) {
 		return
 	case sign == v.draft.sign.said:
 		return
-	case v.job.profile.Progress: // there are no drafts
+	case v.job.profile.Progress, v.job.unsent(): // there are no drafts
 		v.draft.sign.on = !v.sendSign(ctx, sign)
 		return
 	case v.show.stream.Off || v.draft.current != nil && v.draft.sent == "" && v.draft.sign.said == "":

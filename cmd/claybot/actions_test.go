@@ -23,6 +23,7 @@ var acts = map[string][2]string{
 	"remind_me": {"setting", "einrichten"}, "cancel_reminder": {"canceling", "löschen"}, "write_todos": {"replacing", "ersetzen"}, "set_reaction": {"reacting", "reagieren"},
 	"browser_open": {"opening", "öffnen"}, "browser_click": {"clicking", "klicken"}, "browser_type": {"filling in", "ausfüllen"}, "browser_close": {"closing", "schließen"},
 	"request_permission": {"permission", "Berechtigung"}, "ask_user": {"asking", "stellen"}, "fetch_url": {"fetching", "abrufen"}, "web_search": {"searching", "suchen"},
+	"finish":    {"ending", "beenden"},
 	"http_read": {"reading", "lesen"}, "http_keyed": {"sending", "senden"}, "http_once": {"sending", "senden"},
 }
 

@@ -48,19 +48,20 @@ func (e *engines) register(system *agentsystem.AgentSystem) {
 		Model:     e.models.choose,
 		ModelName: func(a claybot.Agent) string { return e.models.model(a).ID() },
 		Window:    func(a claybot.Agent) int64 { return e.config.profile(a).ContextWindow },
-		Prompt:    e.prompts.own,
+		Prompt:    e.prompts.loop,
 		Index:     e.prompts.index,
 		MaxSteps: func(a claybot.Agent) int {
 			return cmp.Or(system.Profiles.OwnSettings(a.ID).MaxSteps, e.config.profile(a).MaxSteps)
 		},
-		Tools:   e.box.of,
-		Approve: e.rules,
-		Limits:  e.limits,
-		Place:   e.place,
-		Dry:     e.dry,
-		People:  e.people,
-		Budgets: e.limiter,
-		Log:     e.log,
+		RequireTool: func(a claybot.Agent) int { return e.config.profile(a).RequireTool },
+		Tools:       e.box.of,
+		Approve:     e.rules,
+		Limits:      e.limits,
+		Place:       e.place,
+		Dry:         e.dry,
+		People:      e.people,
+		Budgets:     e.limiter,
+		Log:         e.log,
 	}
 	system.Handle(claybot.EngineReact, loop)
 	system.Handle(claybot.EngineFlow, e.flowEngine(e.library, loop.Settle))

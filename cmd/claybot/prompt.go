@@ -32,6 +32,9 @@ const defaultPrompt = "You are a helpful assistant. People write to you in a cha
 const subagentPrompt = "You are a subagent that works in the background. Another agent gave you a task; no user reads your messages. " +
 	"Do the task with your tools, then answer with the result alone, in plain Markdown. If you cannot do it, say why in one sentence."
 
+// unsentPrompt stands behind the prompt of an agent whose replies are not sent by themselves.
+const unsentPrompt = "What you write is not sent to the chat by itself. People read only what you send with the tool send_message."
+
 // A prompter builds the system prompts of runs.
 type prompter struct {
 	config    *settings
@@ -57,6 +60,15 @@ func (p *prompter) prompt(t *runs.Turn) (string, error) {
 		text += "\n\n" + index.Text
 	}
 	return text, nil
+}
+
+// loop is own for the engine react, where what an agent says may not be sent by itself.
+func (p *prompter) loop(t *runs.Turn) (string, error) {
+	text, err := p.own(t)
+	if err == nil && !p.config.profile(t.Agent).AutoSend && t.Route().Connector != "" {
+		text += "\n\n" + unsentPrompt
+	}
+	return text, err
 }
 
 // own returns the prompt that an operator or the configuration sets, which is a template,

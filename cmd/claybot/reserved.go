@@ -7,7 +7,7 @@ import "slices"
 var builtin = []string{
 	"apply_patch", "ask_agent", "ask_user", "browser_click", "browser_close", "browser_open", "browser_read", "browser_screenshot", "browser_type",
 	"cancel_reminder", "cron_add", "cron_delete", "cron_list", "cron_read_memory", "cron_restore_memory", "cron_run", "cron_update", "cron_write_memory",
-	"current_time", "edit_file", "fetch_url", "files_restore", "find_tools", "glob", "grep", "heartbeat_add", "heartbeat_list", "heartbeat_remove", "heartbeat_run", "http_keyed", "http_once", "http_read",
+	"current_time", "edit_file", "fetch_url", "files_restore", "find_tools", "finish", "glob", "grep", "heartbeat_add", "heartbeat_list", "heartbeat_remove", "heartbeat_run", "http_keyed", "http_once", "http_read",
 	"list_agents", "list_files", "list_reminders", "ls",
 	"memory_append", "memory_delete", "memory_list", "memory_read", "memory_search", "memory_update", "memory_write",
 	"process_input", "process_list", "process_log", "process_stop",

@@ -255,6 +255,9 @@ func (b *toolbox) all(key boxKey, p configs.Profile, deep *claybot.Deep, own []t
 		all = append(all, schedule.MemoryTools(b.memories)...)
 	}
 	all = slices.Concat(all, b.acting(key, p, deep), own)
+	if p.RequireTool > 0 && key.kind != claybot.AgentFlow {
+		all = append(all, tools.Finisher())
+	}
 	all = append(all, tools.Finder(b.of))
 	// Last, so that no server takes the name of another tool.
 	return append(all, b.tooling.servers.manager.Tools(nil)...)

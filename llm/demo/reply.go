@@ -74,7 +74,7 @@ func listen(content string) saying {
 	s := saying{text: strings.TrimSpace(llm.Unwrap(content))}
 	kind, _ := llm.SystemKind(content)
 	switch kind {
-	case claybot.KindFailure, claybot.KindResult, claybot.KindReminder, claybot.KindHeartbeat, claybot.KindNotice:
+	case claybot.KindFailure, claybot.KindResult, claybot.KindReminder, claybot.KindHeartbeat, claybot.KindNotice, claybot.KindPushBack:
 		s.kind = kind
 	case claybot.KindCron:
 		if _, prompt, ok := strings.Cut(s.text, "\n\n"); ok {

@@ -29,6 +29,8 @@ type gate struct {
 func (g *gate) verdict(call pending) string {
 	limits := g.talk.progress.limits
 	switch over := g.talk.progress.spent.Over(limits); {
+	case call.Name == tools.Finish: // which ends what the limits bound
+		return ""
 	case call.inStep > limits.StepCalls:
 		return fmt.Sprintf("error: not run: at most %d calls in one answer", limits.StepCalls)
 	case call.inRun > limits.RunCalls:

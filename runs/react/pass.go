@@ -28,6 +28,7 @@ type pass struct {
 	calls      *calls
 	compaction *compaction
 	maxSteps   int
+	pushBacks  int            // answers without calls that the run may push back
 	prompt     error          // why there is no system prompt
 	now        *claybot.Index // of the notes and skills of the moment; nil: unknown
 }
@@ -55,7 +56,7 @@ func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass 
 	}
 	compaction := &compaction{turn: t, talk: talk, window: w, model: model, log: log}
 	return &pass{
-		turn: t, talk: talk, compaction: compaction, prompt: prompt, now: now, maxSteps: maxSteps,
+		turn: t, talk: talk, compaction: compaction, prompt: prompt, now: now, maxSteps: maxSteps, pushBacks: ask(l.RequireTool, t.Agent),
 		answers: &answerer{
 			costs: t, talk: talk, window: w, chat: &chat{turn: t, model: model, window: w}, compaction: compaction,
 			limits: &extension{turn: t, talk: talk, budgets: l.Budgets, log: log}, log: log,
@@ -125,8 +126,8 @@ func (p *pass) run(ctx context.Context) error {
 		if err := p.act(ctx); err != nil {
 			return err
 		}
-		if p.talk.progress.done {
-			return nil
+		if over, err := p.over(); over || err != nil {
+			return err
 		}
 		if err := p.talk.progress.stuck(p.maxSteps); err != nil {
 			return err
@@ -151,6 +152,27 @@ func (p *pass) run(ctx context.Context) error {
 		}
 	}
 }
+
+// over reports whether the run has its answer. The note of a call of tools.Finish becomes one; an
+// answer without calls is pushed back as long as the run may, and the model can answer again.
+func (p *pass) over() (bool, error) {
+	g := p.talk.progress
+	switch {
+	case g.note != "" && len(g.pending) == 0:
+		return true, p.talk.emit(claybot.Record{
+			Type: claybot.RecordAssistant, At: claybot.Now(), Run: p.turn.Run.ID, Step: g.steps + 1, Text: g.note, Stop: tools.Finish,
+		})
+	case !g.done:
+		return false, nil
+	case g.noted || g.pushed >= p.pushBacks || g.steps >= p.maxSteps || g.over > 0:
+		return true, nil
+	}
+	return false, p.talk.emit(claybot.Record{Type: claybot.RecordSystem, At: claybot.Now(), Run: p.turn.Run.ID, Kind: claybot.KindPushBack, Text: pushBack})
+}
+
+// pushBack is what the model reads about an answer that was pushed back.
+const pushBack = "This answer called no tool, so it was not taken, and the run goes on. Do what is left with your tools. " +
+	"If nothing is left, call " + tools.Finish + " with your answer as the note."
 
 // useSkill calls the tool that reads the skill whose command began the run, as if the model had,
 // before the model is called for the first time.

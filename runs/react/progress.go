@@ -28,6 +28,9 @@ type progress struct {
 	calls   int       // calls in them
 	pending []pending // calls of the last answer without a result, in order
 	done    bool      // the last answer has no calls, and nothing was said since
+	pushed  int       // answers without calls that were pushed back
+	note    string    // with which a call of tools.Finish ends the run; empty: it goes on
+	noted   bool      // the last answer is the note of such a call
 	ids     map[string]bool
 	recent  []outcome // the newest results
 
@@ -67,9 +70,13 @@ func readProgress(history []claybot.Record, run claybot.RunID, limits tools.Limi
 func (p *progress) add(r claybot.Record) {
 	switch r.Type {
 	case claybot.RecordUser, claybot.RecordSystem:
-		p.done = false
+		p.done, p.note = false, ""
+		if r.Kind == claybot.KindPushBack {
+			p.pushed++
+		}
 	case claybot.RecordAssistant:
 		p.steps++
+		p.note, p.noted = "", r.Stop == tools.Finish && r.Tokens == nil
 		p.round, p.bad, p.pending = len(r.ToolCalls), 0, nil
 		p.done = len(r.ToolCalls) == 0
 		for i, c := range r.ToolCalls {
@@ -89,6 +96,9 @@ func (p *progress) answered(r claybot.Record) {
 	}
 	call := p.pending[i].ToolCall
 	p.pending = slices.Delete(p.pending, i, i+1)
+	if call.Name == tools.Finish && r.OK {
+		p.note = r.Text
+	}
 	if p.over == 0 && !r.OK && r.MS == 0 && strings.HasPrefix(r.Text, notRunOver) && p.spent.Over(p.limits) != "" {
 		p.over = p.steps
 	}

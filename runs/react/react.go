@@ -47,6 +47,9 @@ type Loop struct {
 	Index    func(*runs.Turn) (claybot.Index, error)
 	Approve  func(claybot.Agent) Rules // nil: only the tools themselves ask
 	MaxSteps func(claybot.Agent) int   // below 1: DefaultMaxSteps
+	// RequireTool is how many answers without a call of a tool a run pushes back; nil, or below
+	// 1: none. Its tools need tools.Finish.
+	RequireTool func(claybot.Agent) int
 	// Limits bound what the tools of a run may take; nil: the defaults.
 	Limits func(claybot.Agent) tools.Limits
 	// Place says where the tools of an agent act, as workspace.Workspace does;

@@ -23,6 +23,7 @@ type outcome struct {
 	UndoOf claybot.RunID     `json:"undoOf,omitempty"`
 	// Feedback can come before the end: what replaces an outcome keeps it.
 	Feedback []claybot.Feedback `json:"feedback,omitempty"`
+	Silence  string             `json:"silence,omitempty"`
 }
 
 // runColumns are what decodeRun reads, in its order.
@@ -45,7 +46,7 @@ func decodeRun(r Row) (claybot.Run, error) {
 	}
 	run.Output, run.Usage, run.Error = o.Output, o.Usage, o.Error
 	run.Engine, run.Result, run.Undo, run.UndoOf = o.Engine, o.Result, o.Undo, o.UndoOf
-	run.Feedback = o.Feedback
+	run.Feedback, run.Silence = o.Feedback, o.Silence
 	return run, err
 }
 

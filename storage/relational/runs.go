@@ -371,7 +371,7 @@ func endRun(c *Conn, run *claybot.Run, o storage.Outcome, at int64) error {
 	if err := addEvents(c, run, o.Events...); err != nil {
 		return err
 	}
-	b, err := json.Marshal(outcome{Output: o.Output, Usage: o.Usage, Error: o.Error, Engine: o.Engine, Result: o.Result, Undo: o.Undo, UndoOf: o.UndoOf, Feedback: run.Feedback})
+	b, err := json.Marshal(outcome{Output: o.Output, Usage: o.Usage, Error: o.Error, Engine: o.Engine, Result: o.Result, Undo: o.Undo, UndoOf: o.UndoOf, Feedback: run.Feedback, Silence: o.Silence})
 	if err != nil {
 		return err
 	}

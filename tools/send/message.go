@@ -28,7 +28,7 @@ func sendMessage(m tools.Messages) tools.Tool {
 	}
 	s := tools.Spec{
 		Tool: llm.Tool{Name: "send_message", Description: "Sends a message now to the chat where you answer, to another chat of your person, or to a chat that the operator lists. " +
-			"Your answer goes to its chat by itself; do not send it with this tool. The message is on its way when this returns; do not send it again."},
+			"Unless you are told otherwise, your answer goes to its chat by itself; do not send it with this tool. The message is on its way when this returns; do not send it again."},
 		Effect: tools.Idempotent, Public: true, Class: tools.Outward, Scopes: []string{"chat"},
 		Subject: to,
 		Listed:  func(env tools.Env, args json.RawMessage) bool { return m.OwnChat(env, to(args)) },

@@ -235,7 +235,7 @@ func stepText(all []claybot.Record, run claybot.RunID, step int) string {
 	return ""
 }
 
-// replyText returns the reply of a run: the texts since its last tool call.
+// replyText returns the reply of a run: the texts since its last tool call, or the last answer that was pushed back.
 func replyText(all []claybot.Record, run claybot.RunID) string {
 	var texts []string
 	for _, r := range all {
@@ -243,7 +243,7 @@ func replyText(all []claybot.Record, run claybot.RunID) string {
 		case r.Run != run:
 		case r.Type == claybot.RecordAssistant && len(r.ToolCalls) == 0:
 			texts = append(texts, r.Text)
-		case r.Type == claybot.RecordAssistant || r.Type == claybot.RecordTool:
+		case r.Type == claybot.RecordAssistant || r.Type == claybot.RecordTool || r.Kind == claybot.KindPushBack:
 			texts = nil
 		}
 	}

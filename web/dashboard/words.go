@@ -397,7 +397,7 @@ var messageWords = map[claybot.MessageType]string{
 
 var systemWords = map[claybot.SystemKind]string{
 	claybot.KindTask: "Task for a subagent", claybot.KindFailure: "Failure notice", claybot.KindResult: "Report",
-	claybot.KindReminder: "Reminder", claybot.KindCron: "Scheduled task", claybot.KindHeartbeat: "Heartbeat",
+	claybot.KindReminder: "Reminder", claybot.KindCron: "Scheduled task", claybot.KindHeartbeat: "Heartbeat", claybot.KindPushBack: "Answer not taken",
 }
 
 var outcomeMarks = map[overview.Outcome]mark{
