@@ -37,7 +37,7 @@ func TestFloors(t *testing.T) {
 // implementations of x.
 var floors = map[string]int{
 	".": 0, "lazyregexp": 0, "service": 0, "examples": 0,
-	"storage": 1, "connectors": 1, "llm": 1, "workspace": 1, "platforms": 1, "devices": 1, "egress": 1, "flows": 1,
+	"storage": 1, "client": 1, "connectors": 1, "llm": 1, "workspace": 1, "platforms": 1, "devices": 1, "egress": 1, "flows": 1,
 	"inbox": 2, "runs": 2, "tools": 2, "cluster": 2, "configs": 2, "nodes": 2,
 	"storage/*": 2, "llm/*": 2, "workspace/*": 2, "devices/*": 2,
 	"texts": 3, "imports": 3,

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/claybot/claybot/web"
+	"github.com/claybot/claybot/client"
 )
 
 // busySocket is the socket of a daemon that takes no connections, and whose queue of
@@ -45,14 +45,14 @@ func TestBusySocketIsKept(t *testing.T) {
 	busySocket(t, dir)
 	dialed := make(chan error)
 	go func() {
-		_, _, err := web.Dial(dir)
+		_, err := client.Dial(dir)
 		dialed <- err
 	}()
 	w, _ := start(t, dir, nil)
 	if _, err := os.Lstat(filepath.Join(dir, "claybot.sock")); err != nil || !strings.Contains(w.logged(), "another daemon") {
 		t.Errorf("the socket: %v; logged %s", err, w.logged())
 	}
-	if err := <-dialed; err == nil || errors.Is(err, web.ErrNoDaemon) || !strings.Contains(err.Error(), "busy") {
+	if err := <-dialed; err == nil || errors.Is(err, client.ErrNoDaemon) || !strings.Contains(err.Error(), "busy") {
 		t.Errorf("dialed: %v", err)
 	}
 }
@@ -62,7 +62,7 @@ func TestDialWaitsForABusyDaemon(t *testing.T) {
 	fd, waiting := busySocket(t, dir)
 	dialed := make(chan error)
 	go func() {
-		_, _, err := web.Dial(dir)
+		_, err := client.Dial(dir)
 		dialed <- err
 	}()
 	for range waiting {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claybot/claybot/client"
 	"github.com/claybot/claybot/web"
 )
 
@@ -21,7 +22,7 @@ func TestSocketIsTheOwners(t *testing.T) {
 			if err := os.MkdirAll(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := web.Dial(dir); !errors.Is(err, web.ErrNoDaemon) {
+			if _, err := client.Dial(dir); !errors.Is(err, client.ErrNoDaemon) {
 				t.Errorf("Dial without a daemon = %v", err)
 			}
 			w, stop := start(t, dir, nil)
@@ -55,7 +56,7 @@ func TestSocketIsTheOwners(t *testing.T) {
 				t.Errorf("login by %s = %d", link.URL, got.code)
 			}
 			stop()
-			if _, _, err := web.Dial(dir); !errors.Is(err, web.ErrNoDaemon) {
+			if _, err := client.Dial(dir); !errors.Is(err, client.ErrNoDaemon) {
 				t.Errorf("Dial after the end = %v", err)
 			}
 			left, err := os.ReadDir(os.TempDir())

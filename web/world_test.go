@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/client"
 	"github.com/claybot/claybot/web"
 )
 
@@ -206,12 +207,12 @@ func (w *world) owner(t *testing.T) string {
 // ask makes a request over the unix socket.
 func (w *world) ask(t *testing.T, method, path, body string) answer {
 	t.Helper()
-	hc, base, err := web.Dial(w.dir)
+	tr, err := client.Transport(w.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer hc.CloseIdleConnections()
-	return do(t, hc, method, base+path, body)
+	defer tr.CloseIdleConnections()
+	return do(t, &http.Client{Transport: tr}, method, "http://claybot"+path, body)
 }
 
 // token makes a token for a program.

@@ -97,7 +97,7 @@ func awaitBurst(ctx context.Context, p *process, actor *actor, n int) error {
 	if err != nil {
 		return err
 	}
-	defer c.close()
+	defer c.Close()
 	last, changed := "", time.Now()
 	for {
 		done := actor.count()

@@ -2,61 +2,38 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"path/filepath"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/client"
 	"github.com/claybot/claybot/overview"
-	"github.com/claybot/claybot/web"
 )
 
 // A console is the socket of a running daemon.
-type console struct {
-	http *http.Client
-	base string
-}
+type console struct{ *client.Client }
 
 // openConsole reaches the daemon that works below dir; an error while there is
 // none.
 func openConsole(dir string) (*console, error) {
-	c, base, err := web.Dial(filepath.Join(dir, "data"))
+	c, err := client.Dial(filepath.Join(dir, "data"))
 	if err != nil {
 		return nil, err
 	}
-	return &console{c, base}, nil
+	return &console{c}, nil
 }
 
-func (c *console) close() { c.http.CloseIdleConnections() }
-
 // call sends a request without a body and decodes the JSON answer into out, if
-// not nil. Any status other than success is an error that contains the response.
+// not nil.
 func (c *console) call(ctx context.Context, method, path string, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
-	if err != nil {
-		return err
+	if err := c.Call(ctx, method, path, nil, out); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode >= 300 {
-		return fmt.Errorf("%s %s: status %d: %s", method, path, resp.StatusCode, b)
-	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(b, out)
+	return nil
 }
 
 // quiet reports whether the daemon has nothing to do: no message waits, no run

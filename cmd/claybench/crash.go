@@ -296,7 +296,7 @@ func (r *crashRig) settle(ctx context.Context) error {
 	c, err := openConsole(r.dir)
 	if err == nil {
 		err = r.wait(ctx, c)
-		c.close()
+		c.Close()
 	}
 	if err != nil {
 		return errors.Join(err, p.kill())

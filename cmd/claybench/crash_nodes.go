@@ -179,7 +179,7 @@ func (r *nodesRig) settle(ctx context.Context) error {
 	var consoles []*console
 	defer func() {
 		for _, c := range consoles {
-			c.close()
+			c.Close()
 		}
 	}()
 	for _, n := range r.nodes {

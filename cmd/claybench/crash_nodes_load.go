@@ -133,6 +133,6 @@ func (r *nodesRig) runHeartbeat(ctx context.Context) {
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		_ = c.call(short, http.MethodPost, "/heartbeat/run", nil)
 		cancel()
-		c.close()
+		c.Close()
 	}
 }

@@ -350,7 +350,7 @@ func (r *flowRig) waiting(ctx context.Context, n int) error {
 		}
 		var s overview.Status
 		err = c.call(ctx, http.MethodGet, "/status", &s)
-		c.close()
+		c.Close()
 		paused := s.Runs[claybot.RunAwaiting]
 		switch {
 		case err == nil && paused == n && s.Inbox.Waiting == 0:

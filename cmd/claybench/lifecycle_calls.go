@@ -196,7 +196,7 @@ func (r *lifeRig) request(ctx context.Context, kind, method, path string, in, ou
 			return refused, context.Cause(ctx)
 		}
 	}
-	defer c.close()
+	defer c.Close()
 	if strings.HasPrefix(path, "/config") && method != http.MethodGet {
 		r.file.RLock()
 		defer r.file.RUnlock()
@@ -208,12 +208,12 @@ func (r *lifeRig) request(ctx context.Context, kind, method, path string, in, ou
 	}
 	limited, cancel := context.WithTimeout(ctx, lifeCall)
 	defer cancel()
-	req, err := http.NewRequestWithContext(limited, method, c.base+path, body)
+	req, err := c.Request(limited, method, path, body)
 	if err != nil {
 		return refused, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := c.http.Do(req)
+	resp, err := c.Do(req)
 	var answer []byte
 	if err == nil {
 		answer, err = io.ReadAll(resp.Body)

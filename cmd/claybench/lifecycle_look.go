@@ -94,7 +94,7 @@ func (r *lifeRig) states(ctx context.Context, text []byte) error {
 		if err != nil {
 			return "", err
 		}
-		defer c.close()
+		defer c.Close()
 		var list web.NodeList
 		if err := c.call(ctx, http.MethodGet, "/nodes", &list); err != nil {
 			return "", err
@@ -223,12 +223,12 @@ func (r *lifeRig) figures(ctx context.Context) (f figures, err error) {
 	if err != nil {
 		return f, err
 	}
-	defer c.close()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/debug/pprof/goroutine?debug=1", nil)
+	defer c.Close()
+	req, err := c.Request(ctx, http.MethodGet, "/debug/pprof/goroutine?debug=1", nil)
 	if err != nil {
 		return f, err
 	}
-	resp, err := c.http.Do(req)
+	resp, err := c.Do(req)
 	if err != nil {
 		return f, err
 	}

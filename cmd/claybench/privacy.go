@@ -158,7 +158,7 @@ func (r *leakRig) learn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.close()
+	defer c.Close()
 	var list web.AgentList
 	if err := c.call(ctx, "GET", "/agents?type=user&limit=100", &list); err != nil {
 		return err

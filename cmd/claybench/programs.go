@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/web"
+	"github.com/claybot/claybot/client"
 )
 
 // The webhook of the crash rig. The secrets are obvious fakes.
@@ -130,17 +130,17 @@ func (c *clients) message(ctx context.Context, _ string, body []byte) (*http.Res
 
 // page makes a request of the page over the daemon's socket.
 func (c *clients) page(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
-	client, base, err := web.Dial(filepath.Join(c.dir, "data"))
+	tr, err := client.Transport(filepath.Join(c.dir, "data"))
 	if err != nil {
 		return nil, err
 	}
-	client.Transport.(*http.Transport).DisableKeepAlives = true
-	req, err := http.NewRequestWithContext(ctx, method, base+"/chat/"+path, bytes.NewReader(body))
+	tr.DisableKeepAlives = true
+	req, err := http.NewRequestWithContext(ctx, method, "http://claybot/chat/"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	return client.Do(req)
+	return (&http.Client{Transport: tr}).Do(req)
 }
 
 // outgoing are the messages of one client, each sent until the daemon says that it has it, one after

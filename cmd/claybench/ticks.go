@@ -106,7 +106,7 @@ func (t *timetable) hand(ctx context.Context) {
 			x.keys = append(x.keys, key)
 			n++
 		}
-		c.close()
+		c.Close()
 	}
 }
 

@@ -225,7 +225,7 @@ func (k *killing) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.close()
+	defer c.Close()
 	for rounds := 0; rounds < 5; { // of the relay, which looks each 200 ms
 		quiet, figures, err := c.quiet(ctx)
 		if err != nil {

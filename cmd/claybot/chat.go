@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	api "github.com/claybot/claybot/client"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
-	"github.com/claybot/claybot/web"
 )
 
 type chatCmd struct {
@@ -37,7 +37,7 @@ func (c chatCmd) Run(e *env) error {
 	if unread != nil {
 		cl, err = e.connectAnyway(unread)
 	}
-	inside := errors.Is(err, web.ErrNoDaemon)
+	inside := errors.Is(err, api.ErrNoDaemon)
 	if inside {
 		var stop func() error
 		cl, stop, err = e.inside(ctx, cfg)
@@ -135,7 +135,7 @@ type (
 )
 
 // open starts the stream of the conversation after the existing messages.
-func (t *talk) open(ctx context.Context) (<-chan event, error) {
+func (t *talk) open(ctx context.Context) (<-chan api.Frame, error) {
 	var before struct {
 		After int64 `json:"after"`
 	}
@@ -187,7 +187,7 @@ func (t *talk) lines(ctx context.Context, in io.Reader, interrupts <-chan os.Sig
 		select {
 		case ev, ok := <-events:
 			if !ok {
-				var missed []event
+				var missed []api.Frame
 				if events, missed, err = t.again(ctx); err != nil {
 					return err
 				}
@@ -248,7 +248,7 @@ func (t *talk) speak(ctx context.Context, line string) error {
 }
 
 // settle drops the messages that an event ended.
-func (t *talk) settle(ev event) {
+func (t *talk) settle(ev api.Frame) {
 	before := len(t.waits)
 	t.waits = slices.DeleteFunc(t.waits, func(w *wait) bool {
 		done, _, failed := w.see(ev)
@@ -301,18 +301,18 @@ func readLines(r io.Reader) <-chan inputLine {
 }
 
 // show prints one event.
-func (t *talk) show(ev event) {
-	switch ev.name {
+func (t *talk) show(ev api.Frame) {
+	switch ev.Name {
 	case "preview":
-		if g, ok := decode[growFrame](ev.data); ok {
+		if g, ok := decode[growFrame](ev.Data); ok {
 			t.grow(g)
 		}
 	case "message":
-		if s, ok := decode[saidFrame](ev.data); ok {
+		if s, ok := decode[saidFrame](ev.Data); ok {
 			t.say(s)
 		}
 	case "event":
-		if e, ok := decode[claybot.Event](ev.data); ok {
+		if e, ok := decode[claybot.Event](ev.Data); ok {
 			t.tool(e)
 		}
 	}
@@ -392,15 +392,15 @@ func (t *talk) once(ctx context.Context, text string) error {
 			if !ok {
 				break
 			}
-			if news := t.note(ev); news && t.json && ev.name == "event" {
-				t.print(string(ev.data) + "\n")
+			if news := t.note(ev); news && t.json && ev.Name == "event" {
+				t.print(string(ev.Data) + "\n")
 			}
 			if done, reply, failed := w.see(ev); done {
 				return t.end(w, reply, failed)
 			}
 			continue
 		}
-		var missed []event
+		var missed []api.Frame
 		events, missed, err = t.again(ctx)
 		if ctx.Err() != nil {
 			return t.interrupted()

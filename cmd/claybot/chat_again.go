@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	api "github.com/claybot/claybot/client"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/web"
 )
@@ -25,22 +26,22 @@ const (
 )
 
 // listen opens the stream after the current position.
-func (t *talk) listen(ctx context.Context) (<-chan event, error) {
+func (t *talk) listen(ctx context.Context) (<-chan api.Frame, error) {
 	return t.client.stream(ctx, fmt.Sprintf("/terminal/stream?after=%d", t.place.after))
 }
 
 // note advances the position and notifies the user once that the database does not respond.
 // It returns false for an event that it has seen: a stream begins with the newest events of
 // the active run.
-func (t *talk) note(ev event) (news bool) {
-	if n, err := strconv.ParseInt(ev.id, 10, 64); err == nil {
+func (t *talk) note(ev api.Frame) (news bool) {
+	if n, err := strconv.ParseInt(ev.ID, 10, 64); err == nil {
 		t.place.after = max(t.place.after, n)
 	}
-	switch ev.name {
+	switch ev.Name {
 	case "away":
 		t.waitsFor()
 	case "event":
-		e, ok := decode[claybot.Event](ev.data)
+		e, ok := decode[claybot.Event](ev.Data)
 		if !ok || e.Seq == 0 {
 			return true
 		}
@@ -62,7 +63,7 @@ func (t *talk) waitsFor() {
 
 // again reopens the stream after it broke, as long as the daemon lives, and returns what was
 // missed about the messages without an end. Without a daemon it returns errGone.
-func (t *talk) again(ctx context.Context) (<-chan event, []event, error) {
+func (t *talk) again(ctx context.Context) (<-chan api.Frame, []api.Frame, error) {
 	for {
 		select {
 		case <-time.After(againEvery):
@@ -91,7 +92,7 @@ func (t *talk) lives(ctx context.Context) bool {
 }
 
 // resume opens the stream and then asks what was missed, so that there is no gap.
-func (t *talk) resume(ctx context.Context) (<-chan event, []event, error) {
+func (t *talk) resume(ctx context.Context) (<-chan api.Frame, []api.Frame, error) {
 	if t.place.cut != nil {
 		t.place.cut()
 	}
@@ -114,8 +115,8 @@ func (t *talk) resume(ctx context.Context) (<-chan event, []event, error) {
 
 // missed returns the events of runs that may be missing for the messages without an end.
 // The texts themselves come with the stream.
-func (t *talk) missed(ctx context.Context) ([]event, error) {
-	var all []event
+func (t *talk) missed(ctx context.Context) ([]api.Frame, error) {
+	var all []api.Frame
 	for _, w := range t.waits {
 		var told web.ReceiptList
 		err := t.client.call(ctx, http.MethodGet, "/receipts?"+url.Values{"message": {string(w.id)}}.Encode(), nil, &told)
@@ -139,16 +140,16 @@ func (t *talk) missed(ctx context.Context) ([]event, error) {
 
 // receiptEvents returns the events behind a receipt: a run has taken the message, and the
 // state of that run.
-func receiptEvents(r web.ReceiptView) ([]event, error) {
+func receiptEvents(r web.ReceiptView) ([]api.Frame, error) {
 	if r.Run == nil {
 		return nil, nil
 	}
-	var all []event
+	var all []api.Frame
 	var errs []error
 	next := func(t claybot.EventType, facts any) {
 		data, err := json.Marshal(facts)
 		frame, err2 := json.Marshal(claybot.Event{Type: t, Run: r.Run.ID, Data: data})
-		all, errs = append(all, event{name: "event", data: frame}), append(errs, err, err2)
+		all, errs = append(all, api.Frame{Name: "event", Data: frame}), append(errs, err, err2)
 	}
 	next(claybot.EventRunStarted, runs.MessagesTaken{Messages: []claybot.MessageID{r.Message}})
 	switch {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	api "github.com/claybot/claybot/client"
 )
 
 // A shaky daemon answers each path with its next answer, the last one again and
@@ -126,7 +128,7 @@ func TestChatOutlivesItsStream(t *testing.T) {
 					d["/healthz"] = []string{"ok"}
 				}
 				var out, errs strings.Builder
-				w := &talk{client: &client{&http.Client{Transport: d}, "http://claybot"}, out: &out, errs: &errs, json: tt.json}
+				w := &talk{client: &client{api.New("http://claybot", "", &http.Client{Transport: d})}, out: &out, errs: &errs, json: tt.json}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
 				err := w.once(ctx, "hello")
@@ -147,7 +149,7 @@ func TestScriptOutlivesItsStream(t *testing.T) {
 		"/receipts":        {`{"receipts":[{"messageId":"m","run":{"runId":"r1","state":"SUCCEEDED","output":"done"}}]}`},
 	}
 	var out, errs strings.Builder
-	w := &talk{client: &client{&http.Client{Transport: d}, "http://claybot"}, out: &out, errs: &errs, waits: []*wait{newWait("m", "hello")}}
+	w := &talk{client: &client{api.New("http://claybot", "", &http.Client{Transport: d})}, out: &out, errs: &errs, waits: []*wait{newWait("m", "hello")}}
 	if err := w.converse(t.Context(), strings.NewReader("")); err != nil || !strings.Contains(out.String(), "done") || errs.Len() > 0 {
 		t.Errorf("%v: %q %q", err, out.String(), errs.String())
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	api "github.com/claybot/claybot/client"
 )
 
 // A slow daemon tells of each thing at its time, in the order of its script.
@@ -79,7 +81,7 @@ func TestChatShowsASignOfLife(t *testing.T) {
 							"/terminal/transcript": {`{"after":0}`}, "/terminal/messages": {`{"messageId":"m"}`},
 							"/receipts": {`{"receipts":[{"messageId":"m"}]}`}, "/healthz": {"ok"},
 						}, tt.script}
-						return &talk{client: &client{&http.Client{Transport: d}, "http://claybot"}, out: out, errs: errs, json: json, typed: typed}, out, errs
+						return &talk{client: &client{api.New("http://claybot", "", &http.Client{Transport: d})}, out: out, errs: errs, json: json, typed: typed}, out, errs
 					}
 					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 					defer cancel()

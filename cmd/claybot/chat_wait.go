@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	api "github.com/claybot/claybot/client"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/texts"
@@ -48,10 +49,10 @@ func newWait(id claybot.MessageID, text string) *wait {
 }
 
 // see processes one event and reports whether the message has its end.
-func (w *wait) see(ev event) (done bool, reply string, failed bool) {
-	switch ev.name {
+func (w *wait) see(ev api.Frame) (done bool, reply string, failed bool) {
+	switch ev.Name {
 	case "message":
-		s, ok := decode[saidFrame](ev.data)
+		s, ok := decode[saidFrame](ev.Data)
 		if !ok {
 			return false, "", false
 		}
@@ -72,7 +73,7 @@ func (w *wait) see(ev event) (done bool, reply string, failed bool) {
 			w.hear(s)
 		}
 	case "event":
-		if e, ok := decode[claybot.Event](ev.data); ok {
+		if e, ok := decode[claybot.Event](ev.Data); ok {
 			w.event(e)
 		}
 		if w.run != "" {

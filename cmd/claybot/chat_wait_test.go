@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	api "github.com/claybot/claybot/client"
 )
 
 // The reply to a message is the answer of its run: neither a list that is kept
@@ -67,7 +69,7 @@ func TestWaitEndsWithTheReply(t *testing.T) {
 			w := newWait("m", "hello")
 			for i, line := range tc.events {
 				kind, data, _ := strings.Cut(line, " ")
-				done, reply, failed := w.see(event{name: kind, data: []byte(data)})
+				done, reply, failed := w.see(api.Frame{Name: kind, Data: []byte(data)})
 				if !done {
 					if i == len(tc.events)-1 && tc.reply != "" {
 						t.Errorf("it has no end, want %q", tc.reply)
@@ -95,7 +97,7 @@ func TestTerminalShowsNewerVersions(t *testing.T) {
 		`message {"kind":"answer","run":"r1","text":"I begin and end"}`,
 	} {
 		kind, data, _ := strings.Cut(line, " ")
-		w.show(event{name: kind, data: []byte(data)})
+		w.show(api.Frame{Name: kind, Data: []byte(data)})
 	}
 	if want := "☐ tea\nI beg\n☑ tea\nI begin and end\n"; out.String() != want {
 		t.Errorf("the terminal shows\n%s\nwant\n%s", out.String(), want)

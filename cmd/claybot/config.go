@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	api "github.com/claybot/claybot/client"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/web"
 )
@@ -336,7 +337,7 @@ func (f *configFile) reread(e *env, again string, with *comparison) (*reloaded, 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := dial(c.DataDir); errors.Is(err, web.ErrNoDaemon) {
+	if _, err := dial(c.DataDir); errors.Is(err, api.ErrNoDaemon) {
 		return nil, nil
 	}
 	query := make(url.Values)

@@ -19,7 +19,7 @@ import (
 // config calls the API of the configuration, and checks the status of the answer.
 func (h *harness) config(want int, method, path, version, body string, out any) string {
 	h.t.Helper()
-	req, err := http.NewRequestWithContext(h.ctx, method, h.client.base+path, strings.NewReader(body))
+	req, err := h.client.Request(h.ctx, method, path, strings.NewReader(body))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func (h *harness) config(want int, method, path, version, body string, out any) 
 	if version != "" {
 		req.Header.Set("If-Match", `"`+strings.TrimSpace(version)+`"`)
 	}
-	resp, err := h.client.http.Do(req)
+	resp, err := h.client.Do(req)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -141,14 +141,14 @@ func TestConfigAPI(t *testing.T) {
 	var calls sync.WaitGroup
 	for range cap(codes) {
 		calls.Go(func() {
-			req, err := http.NewRequestWithContext(h.ctx, "PUT", h.client.base+"/config/limits.runs_per_minute", strings.NewReader(`{"value":"8"}`))
+			req, err := h.client.Request(h.ctx, "PUT", "/config/limits.runs_per_minute", strings.NewReader(`{"value":"8"}`))
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			req.Header.Set("Content-Type", "application/json")
 			req.Header.Set("If-Match", v.Version)
-			resp, err := h.client.http.Do(req)
+			resp, err := h.client.Do(req)
 			if err != nil {
 				t.Error(err)
 				return

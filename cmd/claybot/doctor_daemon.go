@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	api "github.com/claybot/claybot/client"
 	"github.com/claybot/claybot/overview"
-	"github.com/claybot/claybot/web"
 )
 
 // daemon asks the daemon that runs on the data directory, if one does, for what it alone knows, and
@@ -16,7 +16,7 @@ func (d *doctor) daemon(ctx context.Context) bool {
 	}
 	st, err := d.status(ctx)
 	switch {
-	case errors.Is(err, web.ErrNoDaemon):
+	case errors.Is(err, api.ErrNoDaemon):
 		return d.ok("the process that uses the data directory takes no commands; it is no daemon, or it starts or ends just now")
 	case err != nil:
 		return d.warn("daemon-silent", "it does not answer: "+err.Error(), "see its log; claybot healthcheck asks it again")

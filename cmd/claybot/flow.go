@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	api "github.com/claybot/claybot/client"
 	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/web"
@@ -156,7 +157,7 @@ func (e *env) flowFaults(dir string, files map[string][]byte) (faults []fileFaul
 	if err != nil {
 		return nil, false, err
 	}
-	if _, err := dial(c.DataDir); errors.Is(err, web.ErrNoDaemon) {
+	if _, err := dial(c.DataDir); errors.Is(err, api.ErrNoDaemon) {
 		_, faults = checkFlows(dir, files, offlineWorld(&c))
 		return faults, false, nil
 	}

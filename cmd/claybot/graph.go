@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
+	api "github.com/claybot/claybot/client"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/explore"
 	"github.com/claybot/claybot/runs/plan"
@@ -48,7 +49,7 @@ func (c graphShowCmd) Run(e *env) error {
 func (e *env) graphs() ([]web.Drawing, error) {
 	c, _, err := e.load()
 	if err == nil {
-		if _, err := dial(c.DataDir); errors.Is(err, web.ErrNoDaemon) {
+		if _, err := dial(c.DataDir); errors.Is(err, api.ErrNoDaemon) {
 			return web.DrawAll(shapes()), nil
 		}
 	}

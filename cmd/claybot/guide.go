@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"strings"
 
+	api "github.com/claybot/claybot/client"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/web"
 )
 
 // A guide does the steps of setup for the face that the user looks at: the terminal, see setup, or the
@@ -112,7 +112,7 @@ func (s *guide) connected() (*client, error) {
 	}
 	cl, err := dial(config.DataDir)
 	switch {
-	case errors.Is(err, web.ErrNoDaemon) && s.within == nil:
+	case errors.Is(err, api.ErrNoDaemon) && s.within == nil:
 		s.read, s.elsewhere, s.differs = false, "", nil
 		cl, s.stop, err = s.inside(s.ctx, config)
 	case err == nil && !s.read && !s.inForce(config):

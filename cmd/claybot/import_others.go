@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
+	api "github.com/claybot/claybot/client"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/imports"
 	"github.com/claybot/claybot/imports/openclaw"
 	"github.com/claybot/claybot/imports/picoclaw"
 	"github.com/claybot/claybot/platforms"
-	"github.com/claybot/claybot/web"
 )
 
 type (
@@ -189,7 +189,7 @@ func (a *adoption) connected() (stop func() error, err error) {
 		return stop, err
 	}
 	a.calls, err = dial(config.DataDir)
-	if !errors.Is(err, web.ErrNoDaemon) {
+	if !errors.Is(err, api.ErrNoDaemon) {
 		return stop, err
 	}
 	if a.calls = nil; !a.flags.Apply {

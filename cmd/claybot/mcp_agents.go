@@ -3,16 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/claybot/claybot"
+	api "github.com/claybot/claybot/client"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/tools/mcp"
 	"github.com/claybot/claybot/web"
@@ -65,13 +63,12 @@ func (a mcpAgents) List(ctx context.Context) ([]mcp.AgentInfo, error) {
 
 // Ask implements mcp.Agents.
 func (a mcpAgents) Ask(ctx context.Context, q mcp.Ask) (mcp.Asked, error) {
-	in := web.StartRequest{Text: q.Text, Key: q.Key, AgentID: q.Agent}
+	in := api.Message{Text: q.Text, Key: q.Key, Agent: q.Agent}
 	if q.Agent == "" && q.Conversation != "" {
-		in.Descriptor = &web.Target{ChannelID: "mcp/" + a.who + "/" + q.Conversation}
+		in.Thread = "mcp/" + a.who + "/" + q.Conversation
 	}
-	var out web.Accepted
-	err := a.client.call(ctx, "POST", "/agents/runs", in, &out)
-	return mcp.Asked{Run: out.Run, Agent: out.Agent}, err
+	out, err := a.client.Start(ctx, in)
+	return mcp.Asked{Run: out.Run, Agent: out.Agent}, refused(err)
 }
 
 // Cancel implements mcp.Agents.
@@ -83,58 +80,20 @@ func (a mcpAgents) Cancel(ctx context.Context, run claybot.RunID) error {
 	return a.client.call(ctx, "DELETE", path, nil, nil)
 }
 
-// followRetry is how long to wait before calling a daemon again that stopped.
-const followRetry = time.Second
-
 // Follow implements mcp.Agents. It continues after a restart of the daemon.
 func (a mcpAgents) Follow(ctx context.Context, run claybot.RunID, progress func(string)) (mcp.RunInfo, error) {
-	var seq int64
-	for lost := 0; ; {
-		end, seen, err := a.watch(ctx, run, seq, progress)
-		if seen > seq {
-			seq, lost = seen, 0
+	for e, err := range a.client.Follow(ctx, run, 0) {
+		if err != nil {
+			return mcp.RunInfo{}, refused(err)
 		}
-		if end {
-			return a.Run(ctx, run)
-		}
-		if lost++; err != nil && lost > 60 {
-			return mcp.RunInfo{}, err
-		}
-		select {
-		case <-time.After(followRetry):
-		case <-ctx.Done():
-			return mcp.RunInfo{}, context.Cause(ctx)
-		}
-	}
-}
-
-// watch reads the events of a run after seq. It returns the last one, and whether the run
-// has ended or waits for a user.
-func (a mcpAgents) watch(ctx context.Context, run claybot.RunID, seq int64, progress func(string)) (end bool, seen int64, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	path, err := runPath(string(run), "stream")
-	if err != nil {
-		return false, seq, err
-	}
-	events, err := a.client.stream(ctx, fmt.Sprintf("%s?fromSeq=%d", path, seq))
-	if err != nil {
-		return false, seq, err
-	}
-	for ev := range events {
-		e, ok := decode[claybot.Event](ev.data)
-		if !ok {
-			continue
-		}
-		seq = max(seq, e.Seq)
 		if words := doing(e); words != "" {
 			progress(words)
 		}
-		if e.Type.Ends() || e.Type == claybot.EventAwaitingInput && a.awaits(ctx, run) {
-			return true, seq, nil
+		if e.Type == claybot.EventAwaitingInput && a.awaits(ctx, run) {
+			break
 		}
 	}
-	return false, seq, errors.New("the daemon stopped; it resumes the run after its next start")
+	return a.Run(ctx, run)
 }
 
 // awaits reports whether a run still waits for a user: the stream repeats events of old

@@ -140,7 +140,7 @@ func TestMCPOverHTTP(t *testing.T) {
 	session := ""
 	post := func(body string) (int, string) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, cl.base+mcpPath, strings.NewReader(body))
+		req, err := cl.Request(t.Context(), http.MethodPost, mcpPath, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestMCPOverHTTP(t *testing.T) {
 		if session != "" {
 			req.Header.Set("Mcp-Session-Id", session)
 		}
-		resp, err := cl.http.Do(req)
+		resp, err := cl.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -265,14 +265,14 @@ func (e *env) follow(run string, after, upTo int64, asJSON bool) error {
 		return err
 	}
 	for ev := range events {
-		if ev.id == "" {
+		if ev.ID == "" {
 			continue // a text that is still growing
 		}
 		var x claybot.Event
-		if err := json.Unmarshal(ev.data, &x); err != nil {
+		if err := json.Unmarshal(ev.Data, &x); err != nil {
 			return fmt.Errorf("read an event: %w", err)
 		}
-		line := string(ev.data)
+		line := string(ev.Data)
 		if !asJSON {
 			line = fmt.Sprintf("%4d  %s  %-17s %s", x.Seq, x.At.Time().Local().Format(time.TimeOnly), x.Type, oneLine(string(x.Data)))
 		}

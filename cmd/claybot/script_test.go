@@ -168,7 +168,7 @@ func askOpenly(ts *testscript.TestScript, method, path string, out any) error {
 	if err != nil {
 		return err
 	}
-	defer c.http.CloseIdleConnections()
+	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return c.call(ctx, method, path, nil, out)

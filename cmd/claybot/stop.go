@@ -8,8 +8,8 @@ import (
 	"os"
 	"time"
 
+	api "github.com/claybot/claybot/client"
 	"github.com/claybot/claybot/storage/files"
-	"github.com/claybot/claybot/web"
 )
 
 // stopTime bounds the wait for a daemon that was asked to stop: its runs get 30 s.
@@ -24,7 +24,7 @@ func (stopCmd) Run(e *env) error {
 		return err
 	}
 	cl, err := dial(c.DataDir)
-	if errors.Is(err, web.ErrNoDaemon) {
+	if errors.Is(err, api.ErrNoDaemon) {
 		return noAnswer(e, c.DataDir)
 	} else if err != nil {
 		return err

@@ -106,7 +106,7 @@ func callAPI(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	c, err := dial(ts.Getenv("CLAYBOT_DATA_DIR"))
 	ts.Check(err)
-	defer c.http.CloseIdleConnections()
+	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var in any

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	api "github.com/claybot/claybot/client"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
@@ -33,7 +34,7 @@ func (c usageCmd) Run(e *env) error {
 		"from": {time.Now().UTC().AddDate(0, 0, 1-c.Days).Format(time.DateOnly)},
 	}
 	if c.CSV {
-		text, err := ask[rawAnswer](e, "GET", to("/usage?format=csv&"+q.Encode()), nil)
+		text, err := ask[api.Raw](e, "GET", to("/usage?format=csv&"+q.Encode()), nil)
 		if err != nil {
 			return err
 		}
