@@ -126,7 +126,8 @@ const (
 	AwaitApproval AwaitReason = "approval"
 	AwaitChildren AwaitReason = "children" // other agents
 	AwaitBudget   AwaitReason = "budget"
-	AwaitTime     AwaitReason = "time" // until a time, without an answer
+	AwaitTime     AwaitReason = "time"     // until a time, without an answer
+	AwaitCallback AwaitReason = "callback" // a call of a program
 )
 
 // A RunError is why a run failed: a code for programs and a sentence for the

@@ -61,6 +61,9 @@ func (r *rig) flowEngine(all shelf) *flow.Engine {
 		Send: func(ctx context.Context, t *runs.Turn, to claybot.Route, key, text string) error {
 			return r.system.Output.Reply(ctx, t.Agent, t.Run.ID, to, key, text)
 		},
+		Callback: func(ctx context.Context, t *runs.Turn, wait string, closed bool) (*claybot.Result, error) {
+			return r.system.Control.Called(ctx, t.Run, flow.CallbackID(t.Run.ID, wait), closed)
+		},
 		Notify: func(ctx context.Context, a claybot.Agent, key string, say func(texts.Voice) string) {
 			r.system.People.TellOwner(ctx, a, key, say)
 		},

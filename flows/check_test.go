@@ -153,6 +153,12 @@ func TestPlantedFaults(t *testing.T) {
 		{"by: [slack/U7], next", "denied: tell, by: [slack/U7], next", "16: nodes.sure.denied: only a confirm"},
 		{"for: 1h, ", "", "17: nodes.rest: want for"},
 		{"for: 1h", "for: 40d", "17: nodes.rest.for"},
+		{"for: 1h", "for: 1h, expired: tell", "17: nodes.rest.expired: belongs to event: callback"},
+		{"for: 1h", "event: calback", "17: nodes.rest.event: \"calback\" is not one of callback"},
+		{"for: 1h", "event: callback, until: now", "17: nodes.rest.until: belongs to a wait without event"},
+		{"for: 1h", "event: callback, expired: tel", "17: nodes.rest.expired: there is no node \"tel\"; did you mean tell?"},
+		{"for: 1h", "event: callback, expird: tell", "17: nodes.rest.expird: unknown key; did you mean expired?"},
+		{"{{ ask.n }}\"}, approve", "{{ rest.callback }}\"}, approve", "14: nodes.find.args.query: rest may not have run"}, // it waits for no call
 		{"for: 1h", "for: 1h, tries: 2", "17: nodes.rest.tries"},
 		{"again: {kind: template, max_visits: 3,", "again: {kind: template,", "21: nodes.back.cases: leads back to again"},
 		{"max_visits: 3, tool: pay", "max_visits: 3000, tool: pay", "20: nodes.more.max_visits"},
@@ -219,6 +225,7 @@ func TestGoodFlows(t *testing.T) {
 		{"", `a: {kind: agent, timeout: 1h, tries: 1, system: "For {{ trigger.connector }}", model: large, prompt: x, note: why, next: b}, b: {kind: agent, prompt: x, memory: on, next: c}, c: {kind: agent, prompt: x, memory: on, thread: node, next: END}`},
 		{"", `a: {kind: deep, prompt: x, tools: [web_search], todos: false, files: none, subagents: [{name: s, description: d, system_prompt: p, tools: [web_search]}], output: {n: number}, next: b}, b: {kind: plan, tools: [pay], prompt: "{{ a.n }}", timeout: 2h, next: c}, c: {kind: each, engine: plan, tools: [pay], over: "{{ b.output }}", prompt: "{{ item }}", next: END}`},
 		{"", `a: {kind: parallel, branches: {x: {kind: agent, prompt: x}, y: {kind: deep, prompt: y}}, next: b}, b: {kind: reply, text: "{{ a.x }} {{ a.output.y }} {{ a.failed }} {{ a.token_usage.input }}", next: c}, c: {kind: parallel, join: 1, branches: {x: {kind: plan, tools: [pay], prompt: x}, y: {kind: flow, flow: sub, timeout: 2h}}, next: d}, d: {kind: reply, text: "{{ c.first }} {{ c.x | default('') }}", next: END}`},
+		{"", `a: {kind: reply, text: "{{ b.callback }}", next: b}, b: {kind: wait, event: callback, for: 2d, expired: END, next: c, error: d}, c: {kind: reply, text: "{{ b.output.x }} {{ b.y }}", next: END}, d: {kind: reply, text: "{{ error.code }} {{ b.callback }}", next: END}`},
 		{"", `a: {kind: each, at_once: 2, on_error: continue, over: "{{ trigger.payload }}", prompt: "{{ item }}", next: b}, b: {kind: reply, text: "{{ a.failed }}", next: END}`},
 		{"", `a: {kind: template, value: [], next: b}, b: {kind: template, value: {"no {": "brace } here"}, next: END}`},
 	} {

@@ -225,10 +225,13 @@ type (
 		Denied  string        `key:"denied"`  // where a no leads; empty: next
 		Expired string        `key:"expired"` // where no answer in time leads; empty: the error edge
 	}
-	// A Wait goes on later.
+	// A Wait goes on later, or when a program calls the address of the node.
 	Wait struct {
-		For   time.Duration `key:"for" kind:"flow time"`
-		Until string        `key:"until"` // template: a time as RFC 3339
+		For   time.Duration `key:"for" kind:"flow time"` // with Event, at most; 0: DefaultExpires
+		Until string        `key:"until"`                // template: a time as RFC 3339
+		// Event is EventCallback where a program ends the wait; empty: the time does.
+		Event   string `key:"event" words:"callback"`
+		Expired string `key:"expired"` // where no call in time leads; empty: the error edge
 	}
 	// A Child is a run of another flow, below the run that starts it.
 	Child struct {
@@ -441,6 +444,8 @@ func (n *Node) Edges() (all []Edge) {
 		add("else", s.Else, n.Lines["else"])
 	case *Ask:
 		add("denied", s.Denied, n.Lines["denied"])
+		add("expired", s.Expired, n.Lines["expired"])
+	case *Wait:
 		add("expired", s.Expired, n.Lines["expired"])
 	}
 	add("error", n.Error, n.Lines["error"])

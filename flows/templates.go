@@ -209,6 +209,7 @@ func (c *checker) use(t templated, path []string, known map[string]bool) {
 			names = append(names, x.Name)
 		}
 		c.unknown(t.line, t.key, path[0], names, "%.64q is neither a node nor a name that templates have", path[0])
+	case n.addresses(path[1:]):
 	case !known[n.Name]:
 		c.add(t.line, t.key, "%s may not have run when this is filled; add | default(…), or an edge", n.Name)
 	case len(path) > 1 && n.mayMiss(path[1:]):
@@ -229,7 +230,12 @@ func (n *Node) Fields() []string {
 			all = append(all, f.Name)
 		}
 		return all
-	case *Switch, *Reply, *Wait:
+	case *Switch, *Reply:
+		return []string{"output"}
+	case *Wait:
+		if n.callable() {
+			return nil
+		}
 		return []string{"output"}
 	case *Ask:
 		return []string{"output", "by", "answered"}

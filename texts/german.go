@@ -250,6 +250,7 @@ var german = map[string]string{
 	"a decision by %s about a budget: “%s”":              "eine Entscheidung von %s über ein Budget: „%s“",
 	"allowed tools: ":                                    "erlaubte Werkzeuge: ",
 	"an answer to: “%s”":                                 "eine Antwort auf: „%s“",
+	"a call of a program":                                "einen Aufruf eines Programms",
 	"an answer":                                          "eine Antwort",
 	"an approval: “%s”":                                  "eine Genehmigung: „%s“",
 	"an operator stopped the run":                        "ein Betreiber hat den Lauf angehalten",

@@ -324,6 +324,8 @@ func (v Voice) WaitsFor(run claybot.Run) string {
 		return v.Say("an answer")
 	case a.Reason == claybot.AwaitChildren:
 		return v.Count(int64(len(a.Answers)), "%d subagent|%d subagents")
+	case a.Reason == claybot.AwaitCallback:
+		return v.Say("a call of a program")
 	case len(a.Questions) == 0:
 		return v.Say("an answer")
 	}

@@ -47,6 +47,7 @@ type daemon struct {
 	limiter   *budgets.Limiter
 	engines   *engines
 	library   *library
+	callbacks *callbackDesk
 	listeners *listeners
 	roster    roster
 	instances map[string]instance // that were made, by name; of the reload that is at work
@@ -108,6 +109,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 		}
 	}
 	d.listeners.relay = newRelay(d.config, d.stores, d.system)
+	d.callbacks = &callbackDesk{daemon: d}
 	d.engines = newEngines(d)
 	d.engines.register(d.system)
 	warnPrompts(c, log)

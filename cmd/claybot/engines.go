@@ -32,12 +32,13 @@ type engines struct {
 	workspaces *workspaces
 	limiter    *budgets.Limiter
 	library    *library
+	callbacks  *callbackDesk
 	device     devices.Open // that is explored; nil: a browser
 }
 
 func newEngines(d *daemon) *engines {
 	return &engines{
-		config: d.config, log: d.log, system: d.system, models: d.models, box: d.tooling.box, workspaces: d.tooling.workspaces, limiter: d.limiter, library: d.library,
+		config: d.config, log: d.log, system: d.system, models: d.models, box: d.tooling.box, workspaces: d.tooling.workspaces, limiter: d.limiter, library: d.library, callbacks: d.callbacks,
 		prompts: &prompter{config: d.config, log: d.log, stores: d.stores, system: d.system, models: d.models},
 	}
 }

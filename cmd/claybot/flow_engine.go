@@ -63,8 +63,12 @@ func (e *engines) flowEngine(lib *library, settle flow.Settle) *flow.Engine {
 			}
 			return e.system.Overview.RunRecords(ctx, r)
 		},
-		Notify: e.system.People.TellOwner,
-		People: e.people,
+		Callback: func(ctx context.Context, t *runs.Turn, wait string, closed bool) (*claybot.Result, error) {
+			return e.system.Control.Called(ctx, t.Run, flow.CallbackID(t.Run.ID, wait), closed)
+		},
+		Address: e.callbacks.address,
+		Notify:  e.system.People.TellOwner,
+		People:  e.people,
 		Route: func(v string) (claybot.Route, error) {
 			place, err := e.config.Load().ParseRoute(v)
 			connector, channel, _ := strings.Cut(place, "/")

@@ -139,6 +139,7 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 	})...)
 	routes = append(routes, l.metrics.Routes()...)
 	routes = append(routes, d.hookRoutes()...)
+	routes = append(routes, d.callbacks.routes()...)
 	routes = append(routes, mcpRoutes(c.DataDir, d.log)...)
 	logins, cookie := d.stores.logins()
 	l.web, err = web.New(web.Config{

@@ -64,6 +64,20 @@ func postHook(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
+// postJSON sends a body without a login: post STATUS PATH BODY. A number as the body is one of so many bytes.
+func postJSON(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: post STATUS PATH BODY")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	body := args[2]
+	if n, err := strconv.Atoi(body); err == nil {
+		body = `"` + strings.Repeat("x", n) + `"`
+	}
+	overHTTP(ts, want, http.MethodPost, args[1], body, func(req *http.Request) { req.Header.Set("Content-Type", "application/json") })
+}
+
 // A callback takes what webhooks answer, once it verified each request.
 type callback struct {
 	ts *testscript.TestScript

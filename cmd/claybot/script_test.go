@@ -92,6 +92,7 @@ func scripts(dir string) testscript.Params {
 			"insert":       insertMember,
 			"model":        withRig((*rig).modelCommand),
 			"moment":       setMoment,
+			"post":         postJSON,
 			"postgres":     withRig((*rig).postgresCommand),
 			"private":      private,
 			"reply":        withRig((*rig).replyCommand),

@@ -99,7 +99,15 @@ func (d *daemon) hookRoutes() []web.Route {
 
 // hookURL is the address of a webhook, as its sender calls it; empty where there is none.
 func hookURL(c configs.Config, addr, name string) string {
-	base := c.HTTP.PublicURL
+	if base := baseURL(c, addr); base != "" {
+		return base + hooksPath + name
+	}
+	return ""
+}
+
+// baseURL is the address of claybot, as programs call it; empty where there is none.
+func baseURL(c configs.Config, addr string) (base string) {
+	base = c.HTTP.PublicURL
 	switch {
 	case base != "":
 	case addr == "" || addr == configs.Off:
@@ -109,5 +117,5 @@ func hookURL(c configs.Config, addr, name string) string {
 	default:
 		base = "http://" + addr
 	}
-	return base + hooksPath + name
+	return base
 }

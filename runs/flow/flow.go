@@ -91,6 +91,11 @@ type Config struct {
 	Route func(v string) (claybot.Route, error)
 	// Recorded returns the records of an earlier run; none where they are not kept any more.
 	Recorded func(ctx context.Context, run claybot.RunID) ([]claybot.Record, error)
+	// Callback returns what a program sent to the address of a wait; nil while it has sent nothing. With
+	// closed, nothing that comes later counts, and a result without OK says that nothing had come.
+	Callback func(ctx context.Context, t *runs.Turn, wait string, closed bool) (*claybot.Result, error)
+	// Address is where a program sends what a wait of a run is for.
+	Address func(ctx context.Context, run claybot.RunID, wait string) (string, error)
 	// Notify tells the owner of an agent something, once for each key.
 	Notify func(ctx context.Context, a claybot.Agent, key string, say func(texts.Voice) string)
 	// People are the ids of the person who has one; nil: each has only one.
@@ -400,6 +405,9 @@ func (v *visit) try(ctx context.Context, try int) (out Result, next string, err 
 	case *flows.Ask:
 		return v.ask(ctx, spec)
 	case *flows.Wait:
+		if spec.Event != "" {
+			return v.callback(ctx, spec)
+		}
 		return v.wait(spec)
 	}
 	return out, "", &runs.Error{Code: CodeFlow, Text: fmt.Sprintf("the node %s has no kind", v.node.Name)}

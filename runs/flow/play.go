@@ -106,11 +106,14 @@ func (p Player) Play(ctx context.Context, c Case, cut int, lost bool) (Played, e
 			}
 			return p.Schema(tool)
 		},
-		Recorded: d.recorded,
-		Start:    d.start,
-		Notify:   func(context.Context, claybot.Agent, string, func(texts.Voice) string) {},
-		Rules:    func(claybot.Agent) tools.Rules { return tools.Rules{} },
-		Effect:   func(_ claybot.Agent, tool string) tools.Effect { return set.Effect(tool) },
+		Recorded: d.recorded, Callback: d.callback,
+		Address: func(_ context.Context, run claybot.RunID, wait string) (string, error) {
+			return "https://claybot.example/callbacks/" + string(run) + "/" + wait, nil
+		},
+		Start:  d.start,
+		Notify: func(context.Context, claybot.Agent, string, func(texts.Voice) string) {},
+		Rules:  func(claybot.Agent) tools.Rules { return tools.Rules{} },
+		Effect: func(_ claybot.Agent, tool string) tools.Effect { return set.Effect(tool) },
 		Route: func(v string) (claybot.Route, error) {
 			connector, channel, _ := strings.Cut(v, "/")
 			return claybot.Route{Connector: connector, ChannelID: channel}, nil
@@ -205,6 +208,12 @@ func (d *desk) resume(w runs.WaitError) error {
 	if w.Reason == claybot.AwaitTime {
 		d.now = w.Until.Time()
 		return nil
+	}
+	if w.Reason == claybot.AwaitCallback {
+		if _, wait, _ := strings.Cut(string(w.Answers[0]), "/case/"); d.called(wait) == "expire" {
+			d.now = w.Until.Time()
+		}
+		return d.fault
 	}
 	for _, q := range w.Questions {
 		if err := d.say(q); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -106,4 +107,37 @@ func (d *desk) say(q claybot.Question) error {
 	d.answers[q.ID] = a
 	d.records = append(d.records, claybot.Record{Type: claybot.RecordAnswer, Run: "case", Answer: &a})
 	return nil
+}
+
+// called is what a program sends to a wait, as the case says, or expire.
+func (d *desk) called(wait string) any {
+	node, number, _ := strings.Cut(wait, ".")
+	said, known := d.c.Answers[node]
+	if !known {
+		d.fault = fmt.Errorf("%s: the case says nothing of what is sent to its address", node)
+		return nil
+	}
+	if m, ok := said.(map[string]any); ok {
+		if list, ok := m["visits"].([]any); ok && len(m) == 1 && len(list) > 0 {
+			n, _ := strconv.Atoi(number) // from 1
+			said = list[min(max(n-1, 0), len(list)-1)]
+		}
+	}
+	return said
+}
+
+// callback is Config.Callback.
+func (d *desk) callback(_ context.Context, _ *runs.Turn, wait string, closed bool) (*claybot.Result, error) {
+	said := d.called(wait)
+	switch {
+	case d.fault != nil:
+		return nil, d.fault
+	case closed && said == "expire":
+		return &claybot.Result{Error: "expired"}, nil
+	case said == "expire" || !d.started["callback/"+wait]: // it takes its time
+		d.started["callback/"+wait] = true
+		return nil, nil
+	}
+	b, err := json.Marshal(said)
+	return &claybot.Result{OK: true, Value: b}, err
 }

@@ -175,6 +175,13 @@ func (x *recorder) ended(name string, e ended) {
 		return
 	}
 	var v any
+	if w, ok := n.Spec.(*flows.Wait); ok && w.Event != "" {
+		if v = "expire"; e.failed == nil && e.reason != "expired" {
+			v = numbered(e.out.Output, nil)
+		}
+		x.answers[name] = append(x.answers[name], v)
+		return
+	}
 	switch spec := n.Spec.(type) {
 	case *flows.Template, *flows.Switch, *flows.Wait, *flows.Ask, *flows.Reply, *flows.Tool, *flows.HTTP:
 		return // computed, or added otherwise

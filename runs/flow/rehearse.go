@@ -292,6 +292,10 @@ func (v *visit) would() (out Result, next string, err error) {
 	case *flows.Ask:
 		out, text, err = v.wouldAsk(spec)
 	case *flows.Wait:
+		if spec.Event != "" {
+			text, out = "wait for a call of a program", v.put(notDone, mark{})
+			break
+		}
 		text = "wait for " + spec.For.String()
 		if spec.Until != "" {
 			text, _, err = v.text(spec.Until, nil)

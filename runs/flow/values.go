@@ -93,6 +93,9 @@ func (v *visit) one(text string, more map[string]any) (any, mark, error) {
 	if e := v.state.Scratch.Error; e != nil {
 		names.More["error"] = map[string]any{"node": e.Node, "code": e.Code, "text": e.Text}
 	}
+	if err := v.addresses(text, names.Nodes); err != nil {
+		return nil, mark{}, v.failed(CodeFlow, "%v", err)
+	}
 	value, err := v.cfg.Fill(v.state.Turn, text, names)
 	if err != nil {
 		return nil, mark{}, &runs.Error{Code: CodeFlow, Text: fmt.Sprintf("%s: %v", v.node.Name, err), Err: err}
@@ -146,7 +149,7 @@ func (v *visit) markOf(path []string) mark {
 		return mark{}
 	}
 	r, ok := v.state.Output[path[0]]
-	if !ok {
+	if n := v.flow.Node(path[0]); !ok || n != nil && n.Kind == flows.KindWait && len(path) > 1 && path[1] == flows.CallbackField {
 		return mark{}
 	}
 	field := ""

@@ -50,7 +50,7 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[claybot.RunState]():      runStates,
 	reflect.TypeFor[claybot.AgentType]():     {string(claybot.AgentUser), string(claybot.AgentCron), string(claybot.AgentHeartbeat), string(claybot.AgentSubagent)},
 	reflect.TypeFor[claybot.SendState]():     {string(claybot.SendWaiting), string(claybot.SendAttempted), string(claybot.SendSent), string(claybot.SendAmbiguous), string(claybot.SendFailed)},
-	reflect.TypeFor[claybot.AwaitReason]():   {string(claybot.AwaitInfo), string(claybot.AwaitApproval), string(claybot.AwaitChildren), string(claybot.AwaitBudget)},
+	reflect.TypeFor[claybot.AwaitReason]():   {string(claybot.AwaitInfo), string(claybot.AwaitApproval), string(claybot.AwaitChildren), string(claybot.AwaitBudget), string(claybot.AwaitTime), string(claybot.AwaitCallback)},
 	reflect.TypeFor[claybot.AnswerVia]():     {string(claybot.ViaText), string(claybot.ViaButton), string(claybot.ViaWeb), string(claybot.ViaHTTP), string(claybot.ViaDefault), string(claybot.ViaLimit)},
 	reflect.TypeFor[claybot.ApprovalScope](): approvalScopes,
 	reflect.TypeFor[claybot.OutgoingKind]():  {string(claybot.OutgoingAnswer), string(claybot.OutgoingNotice), string(claybot.OutgoingCommand), string(claybot.OutgoingPairing), string(claybot.OutgoingFile)},
