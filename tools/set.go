@@ -175,7 +175,16 @@ func (s *Set) Call(ctx context.Context, env Env, call claybot.ToolCall) (claybot
 // does, and nothing reads its result.
 func (s *Set) Do(ctx context.Context, env Env, call claybot.ToolCall) Outcome {
 	start := time.Now()
-	result, err := s.call(ctx, env, call)
+	e, args, err := s.accept(call, env.Undo)
+	var result Result
+	if err == nil {
+		result, err = s.call(ctx, env, e, args)
+	}
+	return s.outcome(ctx, env, call, start, result, err)
+}
+
+// outcome is what a call came to that began at start.
+func (s *Set) outcome(ctx context.Context, env Env, call claybot.ToolCall, start time.Time, result Result, err error) Outcome {
 	if err == nil && result.Wait != nil {
 		if err = s.mayWait(call.Name, env, *result.Wait); err == nil {
 			return Outcome{Wait: result.Wait}
@@ -264,13 +273,9 @@ func (s *Set) fit(ctx context.Context, env Env, call claybot.ToolCall, text stri
 	return short, path
 }
 
-func (s *Set) call(ctx context.Context, env Env, call claybot.ToolCall) (Result, error) {
-	e, args, err := s.accept(call, env.Undo)
-	if err != nil {
-		return Result{}, err
-	}
+func (s *Set) call(ctx context.Context, env Env, e *entry, args json.RawMessage) (Result, error) {
 	if ctx.Err() != nil {
-		return Result{}, &Fault{Code: FaultInterrupted, Text: call.Name + " was not started: the run was stopped"}
+		return Result{}, &Fault{Code: FaultInterrupted, Text: e.spec.Name + " was not started: the run was stopped"}
 	}
 	if env.Dry && e.spec.Effect != ReadOnly {
 		return Result{Text: fmt.Sprintf("dry run: %s was not called. It would have been called with %s", e.spec.Name, args)}, nil
@@ -295,7 +300,7 @@ func (s *Set) call(ctx context.Context, env Env, call claybot.ToolCall) (Result,
 	case o := <-done:
 		return o.result, timely(ctx, inner, e, limit, o.err)
 	case <-late.C:
-		s.log().Warn("tool does not stop, abandoned", "tool", call.Name, "agent", env.Agent.ID, "run", env.Run, "limit", limit)
+		s.log().Warn("tool does not stop, abandoned", "tool", e.spec.Name, "agent", env.Agent.ID, "run", env.Run, "limit", limit)
 		return Result{}, timely(ctx, inner, e, limit, inner.Err())
 	}
 }

@@ -25,7 +25,7 @@ type Effect int
 
 // The classes of effects. Once, the zero value, is the careful assumption.
 const (
-	Once       Effect = iota // may have acted and cannot tell: never run again
+	Once       Effect = iota // may have acted: never run again, unless its Probe says that it did not
 	Idempotent               // the same call has the same final state: run again
 	ReadOnly                 // no effect: run again
 )
@@ -92,6 +92,9 @@ type Spec struct {
 	// Public: results hold nothing but what everybody may read, or what the agent said in
 	// the call itself. A result of another tool marks the conversation, see Env.Private.
 	Public bool
+	// Probe tells of a call of a tool that is Once, and that was interrupted, whether it took effect;
+	// nil: that cannot be told. Result is what the call came to where it did. Probe changes nothing.
+	Probe func(ctx context.Context, env Env, args json.RawMessage) (Probed, Result, error)
 	// Hidden tools are not offered to models and not run for them; undo calls them,
 	// see Env.Undo.
 	Hidden bool

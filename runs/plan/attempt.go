@@ -43,7 +43,17 @@ type caller struct {
 // spent of the limits of the run.
 func (c *caller) attempt(ctx context.Context, st Step, call claybot.ToolCall, spent tools.Spent) tried {
 	doubt := c.s.Turn.InDoubt(call.ID)
-	if why := c.verdict(st, call, spent, doubt); why != "" {
+	why := c.verdict(st, call, spent, doubt)
+	if why == interrupted && call.ID == st.call(c.s).ID {
+		switch found, result := c.set.Probe(ctx, c.env(call), call); found {
+		case tools.Done:
+			return tried{record: result, final: true}
+		case tools.NotDone:
+			why = c.forbids(st, call, spent)
+		case tools.Unknown:
+		}
+	}
+	if why != "" {
 		r := c.result(call, why)
 		r.Interrupted = why == interrupted
 		return tried{record: r, final: true}
@@ -86,6 +96,15 @@ func (c *caller) verdict(st Step, call claybot.ToolCall, spent tools.Spent, doub
 	if doubt && c.set.Effect(st.Tool) == tools.Once {
 		return interrupted
 	}
+	why := c.forbids(st, call, spent)
+	if why != "" && doubt {
+		return interrupted
+	}
+	return why
+}
+
+// forbids is verdict for a call that no earlier pass started.
+func (c *caller) forbids(st Step, call claybot.ToolCall, spent tools.Spent) string {
 	why := c.refuses(st)
 	if why == "" && !c.undoes { // an undo is brought to its end
 		why = spent.Over(c.cfg.limits(c.s))
@@ -93,11 +112,8 @@ func (c *caller) verdict(st Step, call claybot.ToolCall, spent tools.Spent, doub
 	if call.ID != st.call(c.s).ID {
 		why = texts.PlanVoid
 	}
-	switch {
-	case why == "":
+	if why == "" {
 		return ""
-	case doubt:
-		return interrupted
 	}
 	return notRun + why
 }

@@ -97,6 +97,17 @@ func (c *calls) do(ctx context.Context, group []pending) ([]claybot.Record, *cla
 	ran := make([]bool, len(group))
 	for i, call := range group {
 		why := c.gate.verdict(call)
+		if why == interrupted {
+			switch found, result := c.tools.Probe(ctx, c.gate.env(call.ToolCall), call.ToolCall); found {
+			case tools.Done:
+				results[i] = result
+				results[i].Step = c.talk.progress.steps
+				continue
+			case tools.NotDone:
+				why = ""
+			case tools.Unknown:
+			}
+		}
 		if why != "" {
 			results[i] = c.result(call, why)
 			results[i].Interrupted = why == interrupted

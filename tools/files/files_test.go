@@ -152,6 +152,23 @@ func TestWriteAndEdit(t *testing.T) {
 	}
 }
 
+// Of an edit that was cut off, the file says whether it was made.
+func TestEditIsProbed(t *testing.T) {
+	d := newDesk(t)
+	edit := claybot.ToolCall{ID: "1", Name: "edit_file", Args: `{"path":"a.txt","old_text":"one","new_text":"1"}`}
+	for text, want := range map[string]tools.Probed{"one two": tools.NotDone, "1 two": tools.Done, "three": tools.Unknown} {
+		d.write("a.txt", text)
+		got, r := d.set.Probe(d.Context(), tools.Env{CallID: "c"}, edit)
+		if got != want || got == tools.Done && (r.Text != "a.txt is changed" || !r.OK || r.ToolCallID != "1") {
+			t.Errorf("%q: %v, %+v, want %v", text, got, r, want)
+		}
+	}
+	edit.Args = `{"path":"gone.txt","old_text":"one","new_text":"1"}`
+	if got, _ := d.set.Probe(d.Context(), tools.Env{CallID: "c"}, edit); got != tools.Unknown {
+		t.Errorf("a file that is gone: %v", got)
+	}
+}
+
 func TestListAndSearch(t *testing.T) {
 	d := newDesk(t)
 	for _, name := range []string{"main.go", "README.md", "src/a.go", "src/deep/b.go", "src/deep/c.txt", ".git/config", "web/node_modules/x/y.go"} {

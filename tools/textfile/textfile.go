@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/claybot/claybot/tools"
 )
 
 // Limits of what one call shows. A result above 32 KiB would be cut in the middle; the
@@ -100,6 +102,44 @@ func Edit(path, text, from, to string, all bool, limit int) (string, int, error)
 		return "", 0, fmt.Errorf("%.200q would become longer than %d bytes: %w", path, limit, ErrTooLong)
 	}
 	return strings.Replace(text, from, to, n), n, nil
+}
+
+// Edited tells whether the text of a file is what Edit has made of it: Unknown where it may be
+// so, but Edit could also be made now.
+func Edited(path, text, from, to string, all bool, limit int) tools.Probed {
+	if strings.Contains(text, "\r\n") { // Edit may have changed from and to
+		return tools.Unknown
+	}
+	_, _, err := Edit(path, text, from, to, all, limit)
+	made, open := mayResult(text, from, to, all), err == nil
+	switch {
+	case made && !open && !strings.Contains(text, from):
+		return tools.Done
+	case open && !made:
+		return tools.NotDone
+	}
+	return tools.Unknown
+}
+
+// maxTrials is how many places of a text mayResult looks at; of more, it says that one may be it.
+const maxTrials = 100
+
+// mayResult reports whether a text may be the result of an edit: where to stands, from may have stood.
+func mayResult(text, from, to string, all bool) bool {
+	if to == "" || all {
+		return strings.Contains(text, to)
+	}
+	for at, n := 0, 0; ; n++ {
+		i := strings.Index(text[at:], to)
+		if i < 0 || n == maxTrials {
+			return i >= 0
+		}
+		i += at
+		if was := text[:i] + from + text[i+len(to):]; strings.Index(was, from) == i && strings.LastIndex(was, from) == i {
+			return true
+		}
+		at = i + 1
+	}
 }
 
 // Shown joins lines as far as there is room and says how many are missing; none stands

@@ -3,6 +3,7 @@ package textfile
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/claybot/claybot/tools"
@@ -96,17 +97,34 @@ func (s Set) write() tools.Tool {
 	})
 }
 
+// An editing is the input of edit_file.
+type editing struct {
+	Path string `json:"path" jsonschema:"the file"`
+	Old  string `json:"old_text" jsonschema:"the text to replace, exactly as it is in the file, without line numbers; with so much around it that it occurs once"`
+	New  string `json:"new_text" jsonschema:"the text to put there; empty to delete"`
+	All  bool   `json:"all,omitempty" jsonschema:"true: replaces every occurrence"`
+}
+
 // edit is Once: where the new text contains the old one, a second edit would edit the
-// first.
+// first. Mostly the file tells whether the first was made.
 func (s Set) edit() tools.Tool {
-	type input struct {
-		Path string `json:"path" jsonschema:"the file"`
-		Old  string `json:"old_text" jsonschema:"the text to replace, exactly as it is in the file, without line numbers; with so much around it that it occurs once"`
-		New  string `json:"new_text" jsonschema:"the text to put there; empty to delete"`
-		All  bool   `json:"all,omitempty" jsonschema:"true: replaces every occurrence"`
-	}
 	spec := s.Spec("edit_file", "Replaces a part of a text file"+s.in("of")+" by another text.", tools.Once)
-	return with(s, spec, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+	spec.Probe = func(ctx context.Context, env tools.Env, args json.RawMessage) (tools.Probed, tools.Result, error) {
+		var in editing
+		if err := json.Unmarshal(args, &in); err != nil {
+			return tools.Unknown, tools.Result{}, err
+		}
+		files, path, err := s.Open(ctx, env, in.Path)
+		if err != nil {
+			return tools.Unknown, tools.Result{}, err
+		}
+		text, err := files.Read(ctx, path, true)
+		if err != nil {
+			return tools.Unknown, tools.Result{}, err
+		}
+		return Edited(path, text, in.Old, in.New, in.All, s.MaxWrite), tools.Result{Text: path + " is changed"}, nil
+	}
+	return with(s, spec, func(ctx context.Context, env tools.Env, in editing) (tools.Result, error) {
 		files, path, err := s.Open(ctx, env, in.Path)
 		if err != nil {
 			return tools.Result{}, err
