@@ -338,16 +338,23 @@ func called(t *testing.T, calls []*clientCall) map[string]clientEnd {
 // A clientEnd is what a client tells of its call.
 type clientEnd struct{ ID, Text, Error string }
 
+// needClients skips a test where there are no clients, which must not be with CI=true.
+func needClients(t *testing.T) {
+	t.Helper()
+	_, node := exec.LookPath("node")
+	if _, err := os.Stat(filepath.Join(clientsDir, ".done")); err == nil && node == nil {
+		return
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("no official client is tested, which must not be with CI=true: there is no node, or no bin/clients; run scripts/clients.sh")
+	}
+	t.Skip("SKIPPED, no official client is tested: there is no node, or no bin/clients (scripts/clients.sh installs it)")
+}
+
 // X1: whatever goes wrong between an official client at its default settings and the
 // daemon, one call is one run, one effect of its tool, and one answer or error.
 func TestOfficialClients(t *testing.T) {
-	_, node := exec.LookPath("node")
-	if _, err := os.Stat(filepath.Join(clientsDir, ".done")); err != nil || node != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("no official client is tested, which must not be with CI=true: there is no node, or no bin/clients; run scripts/clients.sh")
-		}
-		t.Skip("SKIPPED, no official client is tested: there is no node, or no bin/clients (scripts/clients.sh installs it)")
-	}
+	needClients(t)
 	t.Parallel() // most of the time clients wait before they retry
 	rigs := []*clientRig{proxied(t, false, 100), proxied(t, true, 200)}
 	var calls []*clientCall

@@ -185,7 +185,7 @@ func (s *schemas) events() {
 	var forms []any
 	add := func(t string, data any) {
 		types = append(types, t)
-		forms = append(forms, schema{"properties": schema{"type": schema{"const": t}, "data": s.of(reflect.TypeOf(data))}})
+		forms = append(forms, schema{"properties": schema{"type": schema{"const": t}, "data": s.of(reflect.TypeOf(data))}, "required": []string{"type", "data"}})
 	}
 	for _, t := range sortedTypes() {
 		add(string(t), runs.Facts[t])

@@ -43,11 +43,11 @@ func (t tooling) operations() []operation {
 			all, err := t.Servers.Servers(r.Context())
 			return web.ServerList{Servers: orEmpty(all)}, err
 		}),
-		doesWith(op("allowServer", web.Admin, "POST /servers/{server}/allow", "Accept the changed tools of a server.").unknown(noServer), func(r *http.Request, in web.ServerAllow) error {
+		doesWith(op("allowServer", web.Admin, "POST /servers/{name}/allow", "Accept the changed tools of a server.").unknown(noServer), func(r *http.Request, in web.ServerAllow) error {
 			if in.Hash == "" {
 				return bad("The field hash is missing.", "Send the offHash from GET /servers.")
 			}
-			return t.Servers.AllowServer(r.Context(), r.PathValue("server"), in.Tool, in.Hash, web.User(r))
+			return t.Servers.AllowServer(r.Context(), r.PathValue("name"), in.Tool, in.Hash, web.User(r))
 		}),
 		returns(http.StatusOK, op("listSkills", web.Read, "GET /skills", "List skills, with their changes since they were allowed.").failing(unknown...).
 			unknown(noSkill), func(r *http.Request) (web.SkillList, error) {
