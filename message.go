@@ -114,6 +114,8 @@ type AgentMessage struct {
 	// Engine is the engine of the run that takes this message; empty: the one
 	// of the agent's profile.
 	Engine string `json:"engine,omitempty"`
+	// Format is what the answer of the run that takes this message must be; nil: a text.
+	Format *AnswerFormat `json:"format,omitempty"`
 	// Flow is the flow that the run which takes this message is of, and what started it.
 	Flow *FlowStart `json:"flow,omitempty"`
 	// Payload is the event that a program sent, as JSON, and Event its kind where the program
@@ -148,6 +150,16 @@ type AgentMessage struct {
 	// Firing is the instant of a cron task that this message is. It is entered
 	// into the ledger with the message.
 	Firing *Firing `json:"firing,omitempty"`
+}
+
+// An AnswerFormat asks for an answer that is JSON.
+type AnswerFormat struct {
+	// Name names the schema for the model; optional.
+	Name string `json:"name,omitempty"`
+	// Schema is the JSON schema that the answer matches; empty: any object.
+	Schema json.RawMessage `json:"schema,omitempty"`
+	// Strict asks the provider to allow nothing else while the model writes.
+	Strict bool `json:"strict,omitempty"`
 }
 
 // Nested reports whether the message starts a flow from within a run: what it holds has come in before.

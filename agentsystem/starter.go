@@ -132,6 +132,7 @@ func (s *Starter) acceptedBefore(ctx context.Context, r storage.Receipt, agent c
 	}
 	text := claybot.Clean(m.Text)
 	other := text != r.Message.Text && s.intake.masked(text) != r.Message.Text || m.Engine != r.Message.Engine || m.Stateless != r.Message.Stateless || !slices.EqualFunc(m.Files, r.Message.Files, sameFile)
+	other = other || !sameFormat(m.Format, r.Message.Format)
 	other = other || compact(m.Payload) != compact(r.Message.Payload) && compact(maskedJSON(m.Payload)) != compact(r.Message.Payload)
 	if m.Flow != nil && r.Message.Flow != nil {
 		a, b := *m.Flow, *r.Message.Flow
@@ -160,6 +161,14 @@ func (s *Starter) acceptedBefore(ctx context.Context, r storage.Receipt, agent c
 		a.State = claybot.RunCanceled
 	}
 	return a, nil
+}
+
+// sameFormat reports whether two messages ask for the same form of the answer.
+func sameFormat(a, b *claybot.AnswerFormat) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Name == b.Name && a.Strict == b.Strict && compact(a.Schema) == compact(b.Schema)
 }
 
 // compact is JSON as the store keeps it.

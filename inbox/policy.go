@@ -131,7 +131,7 @@ func OnePerson(all []claybot.AgentMessage, m claybot.AgentMessage) bool {
 func alone(m claybot.AgentMessage) bool {
 	switch m.Type {
 	case claybot.MessageUser, claybot.MessageSystem:
-		return m.Alone || m.Stateless || m.Awaited != nil || m.Firing != nil || m.Report != "" || m.Deadline != 0 || m.Undo != nil
+		return m.Alone || m.Stateless || m.Format != nil || m.Awaited != nil || m.Firing != nil || m.Report != "" || m.Deadline != 0 || m.Undo != nil
 	}
 	return true
 }

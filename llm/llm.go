@@ -41,6 +41,9 @@ type Request struct {
 	// or ctx ended. Metered calls it, once for each try; it includes the usage that
 	// Chat returns with an error.
 	Lost func(model string, u claybot.Usage)
+	// Format asks for an answer that is JSON; nil: a text. A client whose provider knows no
+	// such thing ignores it.
+	Format *claybot.AnswerFormat
 	// MaxTokens bounds the answer; 0 leaves that to the client.
 	MaxTokens int64
 }

@@ -27,6 +27,7 @@ const (
 	CodeGraph      = "graph"       // a node went where no edge leads
 	CodePlan       = "plan"        // the plan is invalid, or a step of it failed
 	CodeBudget     = "budget"      // a budget is used up
+	CodeFormat     = "format"      // the answer is not the JSON that was asked for
 	CodeDevice     = "device"      // what is explored cannot be reached
 )
 

@@ -94,6 +94,29 @@ func checkArgs(schema *jsonschema.Resolved, call claybot.ToolCall) (json.RawMess
 	return args, nil
 }
 
+// CheckSchema reports a text that is no JSON schema, or one that refers to another document.
+func CheckSchema(schema json.RawMessage) error {
+	_, err := resolve(schema)
+	return err
+}
+
+// CheckJSON reports, in words for a model, why a text is no JSON that matches a schema; without
+// a schema, any object does.
+func CheckJSON(schema json.RawMessage, text string) error {
+	resolved, err := resolve(schema)
+	if err != nil {
+		return fmt.Errorf("invalid schema: %w", err)
+	}
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		return errors.New(jsonComplaint(json.RawMessage(text), err))
+	}
+	if err := resolved.Validate(v); err != nil {
+		return errors.New(schemaComplaint(err))
+	}
+	return nil
+}
+
 // jsonComplaint tells a cut text from a wrong one.
 func jsonComplaint(args json.RawMessage, err error) string {
 	dec := json.NewDecoder(bytes.NewReader(args))

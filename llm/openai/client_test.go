@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -277,6 +278,39 @@ func TestOptionalFields(t *testing.T) {
 				t.Errorf("a later call took %d requests, want 1", n)
 			}
 		})
+	}
+}
+
+// The format of an answer is what the service knows; a schema that it refuses is left out of that
+// request.
+func TestFormat(t *testing.T) {
+	s, c := serve(t, openaitest.Config{}, Config{})
+	schema := json.RawMessage(`{"type":"object"}`)
+	for _, tt := range []struct {
+		format *claybot.AnswerFormat
+		fault  openaitest.Fault
+		want   []string
+	}{
+		{nil, "", []string{""}},
+		{&claybot.AnswerFormat{}, "", []string{`{"type":"json_object","json_schema":null}`}},
+		{&claybot.AnswerFormat{Schema: schema}, "", []string{`{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object"},"strict":false}}`}},
+		{&claybot.AnswerFormat{Name: "n", Schema: schema, Strict: true}, openaitest.FaultSchemaRefused, []string{`{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"},"strict":true}}`, ""}},
+		{&claybot.AnswerFormat{Schema: schema}, "", []string{`{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object"},"strict":false}}`}},
+	} {
+		s.Script(slices.Repeat([]openaitest.Reply{{Text: "{}", Fault: tt.fault}}, len(tt.want))...)
+		before := len(s.Requests())
+		r := ask("x")
+		r.Format = tt.format
+		if _, err := c.Chat(t.Context(), r); err != nil {
+			t.Errorf("%+v: %v", tt.format, err)
+		}
+		var got []string
+		for _, r := range s.Requests()[before:] {
+			got = append(got, r.Format)
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%+v is sent as %q, want %q", tt.format, got, tt.want)
+		}
 	}
 }
 

@@ -165,6 +165,13 @@ func (p *problem) refused() (always, once uint32) {
 	if p.param == "user" || unknown && p.has(`"user"`, `\"user\"`, "'user'", "`user`", ": user") {
 		always |= fieldUser
 	}
+	switch {
+	case !p.has("response_format", "json_schema", "json_object"):
+	case p.has("unrecognized", "unknown", "not permitted", "extra_forbidden"):
+		always |= fieldFormat
+	default: // it is about this schema, maybe
+		once |= fieldFormat
+	}
 	set, not := p.state()
 	always, once = always|set, once|not
 	if p.has("image") {

@@ -29,6 +29,7 @@ const (
 	// something in their place.
 	fieldUnreasoned
 	fieldUnsigned
+	fieldFormat // response_format
 )
 
 var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -43,6 +44,16 @@ type (
 		User                string             `json:"user,omitempty"`
 		MaxTokens           int64              `json:"max_tokens,omitempty"`
 		MaxCompletionTokens int64              `json:"max_completion_tokens,omitempty"`
+		Format              *wireFormat        `json:"response_format,omitempty"`
+	}
+	wireFormat struct {
+		Type   string      `json:"type"` // json_object or json_schema
+		Schema *wireSchema `json:"json_schema,omitempty"`
+	}
+	wireSchema struct {
+		Name   string          `json:"name"`
+		Schema json.RawMessage `json:"schema"`
+		Strict bool            `json:"strict,omitempty"`
 	}
 	wireMessage struct {
 		Role       llm.Role   `json:"role"`
@@ -69,6 +80,12 @@ func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 	}
 	if without&fieldUser == 0 {
 		req.User = string(r.Agent)
+	}
+	if f := r.Format; f != nil && without&fieldFormat == 0 {
+		req.Format = &wireFormat{Type: "json_object"}
+		if len(f.Schema) > 0 {
+			req.Format = &wireFormat{Type: "json_schema", Schema: &wireSchema{cmp.Or(f.Name, "answer"), f.Schema, f.Strict}}
+		}
 	}
 	if limit := cmp.Or(max(r.MaxTokens, 0), a.cfg.MaxTokens); limit > 0 {
 		// OpenAI's newer models refuse the old name, most other servers do

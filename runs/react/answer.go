@@ -85,6 +85,9 @@ func (a *answerer) step(ctx context.Context) (result string, err error) {
 			a.log.Warn("answer cut at the length limit not continued", "error", err)
 		}
 	}
+	if resp, last, usage, err = a.inFormat(ctx, messages, resp, last, usage); err != nil {
+		return "", err
+	}
 	a.costs.Used(last)
 	calls := a.repair(resp.Calls)
 	if len(calls) == 0 {

@@ -18,7 +18,8 @@ type chat struct {
 	turn   *runs.Turn
 	model  llm.Model // nil: none is configured
 	window *window
-	album  *llm.Album // the pictures that the model sees; nil: no files can be read
+	format *claybot.AnswerFormat // of the final answer; nil: a text
+	album  *llm.Album            // the pictures that the model sees; nil: no files can be read
 }
 
 // call makes one model call, which the caller counts when it answered. The text
@@ -26,7 +27,7 @@ type chat struct {
 func (c *chat) call(ctx context.Context, step int, messages []llm.Message, before string) (llm.Response, error) {
 	req := llm.Request{
 		Agent: c.turn.Agent.ID, Run: c.turn.Run.ID,
-		System: c.window.system, Messages: c.shown(ctx, messages), Tools: c.window.tools, Lost: c.turn.Lost,
+		System: c.window.system, Messages: c.shown(ctx, messages), Tools: c.window.tools, Lost: c.turn.Lost, Format: c.format,
 	}
 	if c.turn.Journal != nil {
 		g := newGrowth(before)

@@ -22,17 +22,19 @@ const runID = claybot.RunID("run1")
 // A journal is what outlives the passes of a run: its records and the starts of
 // its tools. It plays the worker.
 type journal struct {
-	of      claybot.Descriptor
-	records []claybot.Record
-	started map[string]string // effects by call id
-	inject  [][]claybot.Record
-	usage   claybot.Usage
-	lost    claybot.Usage // of calls that have no record
-	deltas  []string
-	told    []string          // keys, each once
-	saved   map[string]string // long results by call id
-	answers map[claybot.MessageID]string
-	events  []claybot.Event
+	of claybot.Descriptor
+	// messages are those of the run, for what is not in their records.
+	messages []claybot.AgentMessage
+	records  []claybot.Record
+	started  map[string]string // effects by call id
+	inject   [][]claybot.Record
+	usage    claybot.Usage
+	lost     claybot.Usage // of calls that have no record
+	deltas   []string
+	told     []string          // keys, each once
+	saved    map[string]string // long results by call id
+	answers  map[claybot.MessageID]string
+	events   []claybot.Event
 	// nobody: no person reads along; approvals are what was said, by the round of the
 	// question.
 	nobody    bool
@@ -99,7 +101,7 @@ func (j *journal) turn() *runs.Turn {
 	return fake.Turn(runs.Turn{
 		Run:     claybot.Run{ID: runID, Agent: "agent1"},
 		Agent:   claybot.Agent{ID: "agent1", Descriptor: j.of},
-		History: slices.Clone(remembered(j.records)),
+		History: slices.Clone(remembered(j.records)), Messages: j.messages,
 	})
 }
 

@@ -58,7 +58,7 @@ func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass 
 	return &pass{
 		turn: t, talk: talk, compaction: compaction, prompt: prompt, now: now, maxSteps: maxSteps, pushBacks: ask(l.RequireTool, t.Agent),
 		answers: &answerer{
-			costs: t, talk: talk, window: w, chat: &chat{turn: t, model: model, window: w}, compaction: compaction,
+			costs: t, talk: talk, window: w, chat: &chat{turn: t, model: model, window: w, format: formatOf(t)}, compaction: compaction,
 			limits: &extension{turn: t, talk: talk, budgets: l.Budgets, log: log}, log: log,
 		},
 		calls: &calls{turn: t, talk: talk, tools: set, gate: g, consent: &approvals{
@@ -114,6 +114,7 @@ func (l *Loop) window(t *runs.Turn, set *tools.Set, history []claybot.Record) (w
 			w.prompt = ""
 		}
 	}
+	w.format = formatPrompt(formatOf(t))
 	w.frame(history)
 	return w, prompt
 }
@@ -127,6 +128,9 @@ func (p *pass) run(ctx context.Context) error {
 			return err
 		}
 		if over, err := p.over(); over || err != nil {
+			if err == nil {
+				err = p.answered()
+			}
 			return err
 		}
 		if err := p.talk.progress.stuck(p.maxSteps); err != nil {

@@ -31,6 +31,7 @@ func reserve(window int64) int64 { return min(maxReserve, window/4) }
 type window struct {
 	prompt  string // the system prompt without the index of notes and skills
 	system  string
+	format  string // what the prompt says of the form of the answer
 	tools   []llm.Tool
 	total   int64   // tokens
 	ceiling int64   // tokens of a request at most, after a refusal; 0: as the total allows
@@ -43,6 +44,9 @@ func (w *window) frame(records []claybot.Record) {
 	w.system = w.prompt
 	if first, _ := indexes(records); first != nil && first.Text != "" {
 		w.system += "\n\n" + first.Text
+	}
+	if w.format != "" {
+		w.system += "\n\n" + w.format
 	}
 }
 

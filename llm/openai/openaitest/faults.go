@@ -11,31 +11,32 @@ type Fault string
 
 // Faults that answer with an error status.
 const (
-	FaultRate          Fault = "rate"          // 429; Reply.RetryAfter is the header's value
-	FaultRateMS        Fault = "rate_ms"       // 429; Reply.RetryAfter goes into retry-after-ms
-	FaultQuota         Fault = "quota"         // 429 insufficient_quota
-	FaultTimeout       Fault = "timeout"       // 408
-	FaultConflict      Fault = "conflict"      // 409
-	FaultServer        Fault = "server"        // 500
-	FaultServerNoRetry Fault = "server_final"  // 500 with x-should-retry: false
-	FaultGateway       Fault = "gateway"       // 502 with a web page
-	FaultUnavailable   Fault = "unavailable"   // 503; Reply.RetryAfter is the header's value
-	FaultBadRequest    Fault = "bad_request"   // 400
-	FaultBadRetry      Fault = "bad_retry"     // 400 with x-should-retry: true
-	FaultAuth          Fault = "auth"          // 401
-	FaultNotFound      Fault = "not_found"     // 404
-	FaultContext       Fault = "context"       // 400 context_length_exceeded
-	FaultContextText   Fault = "context_text"  // the same, told in words only
-	FaultUsageRefused  Fault = "usage_refused" // 400 as long as stream_options is sent
-	FaultUserRefused   Fault = "user_refused"  // 422 as long as user is sent
-	FaultNoImages      Fault = "no_images"     // 400 as long as pictures are sent: the model has no eyes
-	FaultNoImagesRoute Fault = "no_images_404" // the same as a broker says it
-	FaultBadImage      Fault = "bad_image"     // 400 as long as pictures are sent: one of them is broken
-	FaultRedirect      Fault = "redirect"      // 307 to Reply.Location
-	FaultPlainError    Fault = "plain_error"   // 500 {"error":"text"}
-	FaultDetailError   Fault = "detail_error"  // 422 {"detail":[{"msg":...}]}
-	FaultDrop          Fault = "drop"          // the connection is closed without an answer
-	FaultHang          Fault = "hang"          // no answer until the client leaves
+	FaultRate          Fault = "rate"           // 429; Reply.RetryAfter is the header's value
+	FaultRateMS        Fault = "rate_ms"        // 429; Reply.RetryAfter goes into retry-after-ms
+	FaultQuota         Fault = "quota"          // 429 insufficient_quota
+	FaultTimeout       Fault = "timeout"        // 408
+	FaultConflict      Fault = "conflict"       // 409
+	FaultServer        Fault = "server"         // 500
+	FaultServerNoRetry Fault = "server_final"   // 500 with x-should-retry: false
+	FaultGateway       Fault = "gateway"        // 502 with a web page
+	FaultUnavailable   Fault = "unavailable"    // 503; Reply.RetryAfter is the header's value
+	FaultBadRequest    Fault = "bad_request"    // 400
+	FaultBadRetry      Fault = "bad_retry"      // 400 with x-should-retry: true
+	FaultAuth          Fault = "auth"           // 401
+	FaultNotFound      Fault = "not_found"      // 404
+	FaultContext       Fault = "context"        // 400 context_length_exceeded
+	FaultContextText   Fault = "context_text"   // the same, told in words only
+	FaultUsageRefused  Fault = "usage_refused"  // 400 as long as stream_options is sent
+	FaultUserRefused   Fault = "user_refused"   // 422 as long as user is sent
+	FaultSchemaRefused Fault = "schema_refused" // 400 as long as the schema of an answer is sent
+	FaultNoImages      Fault = "no_images"      // 400 as long as pictures are sent: the model has no eyes
+	FaultNoImagesRoute Fault = "no_images_404"  // the same as a broker says it
+	FaultBadImage      Fault = "bad_image"      // 400 as long as pictures are sent: one of them is broken
+	FaultRedirect      Fault = "redirect"       // 307 to Reply.Location
+	FaultPlainError    Fault = "plain_error"    // 500 {"error":"text"}
+	FaultDetailError   Fault = "detail_error"   // 422 {"detail":[{"msg":...}]}
+	FaultDrop          Fault = "drop"           // the connection is closed without an answer
+	FaultHang          Fault = "hang"           // no answer until the client leaves
 )
 
 // Faults of a response with status 200 that is no good stream.
@@ -141,6 +142,8 @@ func (f Fault) refuses(r Request) (status int, why string) {
 		return 404, "No endpoints found that support image input"
 	case f == FaultBadImage && r.pictures() > 0:
 		return 400, "You uploaded an unsupported image. Please make sure your image is valid."
+	case f == FaultSchemaRefused && strings.Contains(r.Format, "schema"):
+		return 400, "Invalid schema for response_format 'answer': 'required' is required to be supplied."
 	case f == FaultUserRefused && r.Agent != "":
 		return 422, "[{\"type\":\"extra_forbidden\",\"loc\":[\"body\",\"user\"]}]"
 	}

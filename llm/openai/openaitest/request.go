@@ -29,7 +29,8 @@ type Request struct {
 	Stream    bool
 	Usage     bool // the stream shall end with usage
 	MaxTokens int
-	Size      int // bytes of the body
+	Format    string // the JSON of response_format
+	Size      int    // bytes of the body
 	Header    http.Header
 }
 
@@ -42,9 +43,29 @@ type wireRequest struct {
 	User                string        `json:"user"`
 	MaxTokens           int           `json:"max_tokens"`
 	MaxCompletionTokens int           `json:"max_completion_tokens"`
+	ResponseFormat      *wireFormat   `json:"response_format"`
 	StreamOptions       *struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
+}
+
+type wireFormat struct {
+	Type   string `json:"type"`
+	Schema *struct {
+		Name   string          `json:"name"`
+		Schema json.RawMessage `json:"schema"`
+		Strict bool            `json:"strict"`
+	} `json:"json_schema"`
+}
+
+// check refuses a format that the service refuses.
+func (f *wireFormat) check() *apiError {
+	switch {
+	case f == nil || f.Type == "json_object" && f.Schema == nil:
+	case f.Type != "json_schema" || f.Schema == nil || f.Schema.Name == "" || len(f.Schema.Schema) == 0:
+		return refuse("response_format", "Invalid value for 'response_format'")
+	}
+	return nil
 }
 
 type wireMessage struct {
@@ -149,6 +170,13 @@ func (s *Server) decode(w http.ResponseWriter, hr *http.Request) (Request, error
 	out := Request{
 		Agent: in.User, Model: in.Model, Stream: in.Stream, Size: len(body), Header: hr.Header,
 		Usage: in.StreamOptions != nil && in.StreamOptions.IncludeUsage, MaxTokens: max(in.MaxTokens, in.MaxCompletionTokens),
+	}
+	if in.ResponseFormat != nil {
+		b, _ := json.Marshal(in.ResponseFormat) // it was JSON
+		out.Format = string(b)
+	}
+	if bad := in.ResponseFormat.check(); bad != nil {
+		return Request{}, bad
 	}
 	if bad := s.cfg.Dialect.check(&s.given, in.Messages); bad != nil {
 		return Request{}, bad
