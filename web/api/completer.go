@@ -29,6 +29,7 @@ type completer struct {
 	repeat      *repeat // nil: the request has a key
 	out         dialect
 	terse       bool // the client reads no arguments and results of tools
+	strict      bool // the answer is JSON: the client reads no other text
 
 	after   int64  // events up to this seq were shown before
 	instead string // is the reply; no run followed
@@ -99,7 +100,7 @@ func (c *completer) follow(ctx context.Context, live bool) (ending, error) {
 			return ending{}, err
 		}
 		if u.Delta != nil {
-			if live {
+			if live && !c.strict {
 				err = c.grow(*u.Delta)
 			}
 		} else if end, over, stop := c.event(ctx, *u.Event); over || stop != nil {
@@ -163,7 +164,7 @@ func (c *completer) event(ctx context.Context, e claybot.Event) (end ending, ove
 	case claybot.EventAnswered:
 		c.mine = c.mine || c.got.Message != "" && d.Message == c.got.Message
 	case claybot.EventAssistantMessage:
-		if !c.mine {
+		if !c.mine || c.strict {
 			return ending{}, false, nil
 		}
 		text, err := c.uncut(ctx, d.Text, func(all []claybot.Record) string { return stepText(all, e.Run, d.Step) })

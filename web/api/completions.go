@@ -43,6 +43,8 @@ type completionRequest struct {
 	} `json:"stream_options,omitempty"`
 	User string `json:"user,omitempty" doc:"The thread: each has an agent of its own. main when left out."`
 	N    int    `json:"n,omitempty" doc:"Only 1."`
+	// Format is as OpenAI documents it.
+	Format *chatFormat `json:"response_format,omitempty" doc:"text, json_object or json_schema. An answer that does not match is asked for once more, then the run fails."`
 }
 
 type chatMessage struct {
@@ -281,6 +283,12 @@ func (a *completions) complete(w http.ResponseWriter, r *http.Request) error {
 		return bad("n must be 1.", "")
 	}
 	asks := asking{stream: in.Stream, before: spoken(in.Messages)}
+	if in.Format != nil {
+		nested := in.Format.Schema
+		if asks.format, err = formatOf("response_format", in.Format.Type, nested); err != nil {
+			return err
+		}
+	}
 	if asks.text, asks.files, err = newest(in.Messages); err != nil {
 		return err
 	}
@@ -305,6 +313,7 @@ type asking struct {
 	to     func(key string) agentsystem.Address
 	out    dialect
 	stream bool
+	format *claybot.AnswerFormat // of the answer; nil: a text
 	// queue, if set, asks for the response as it is at once: the run goes on by itself.
 	queue *responseDialect
 }
@@ -337,10 +346,10 @@ func (a *completions) serve(w http.ResponseWriter, r *http.Request, body []byte,
 // message instead: a retry must not answer the question that resulted from it. A request
 // with a key needs no again.
 func (a *completions) begin(r *http.Request, asks asking, again *repeat) (*completer, error) {
-	c := &completer{completions: a, out: asks.out, terse: web.CallerOf(r).Bound()}
-	said := saying{text: asks.text, files: asks.files, key: keyOf(r, "")}
+	c := &completer{completions: a, out: asks.out, terse: web.CallerOf(r).Bound(), strict: asks.format != nil}
+	said := saying{text: asks.text, files: asks.files, format: asks.format, key: keyOf(r, "")}
 	caller := web.CallerOf(r).Name
-	m := claybot.AgentMessage{Type: claybot.MessageUser, Text: asks.text, At: claybot.Now(), From: claybot.Sender{UserID: caller, Name: caller}}
+	m := claybot.AgentMessage{Type: claybot.MessageUser, Text: asks.text, Format: asks.format, At: claybot.Now(), From: claybot.Sender{UserID: caller, Name: caller}}
 	var err error
 	if m.Files, err = named(asks.files); err != nil {
 		return c, err
@@ -370,6 +379,9 @@ func (a *completions) begin(r *http.Request, asks asking, again *repeat) (*compl
 	}
 	to := asks.to(cmp.Or(said.key, said.implied))
 	if answered, err := c.answer(r, to, m, asks.before); answered || err != nil {
+		return c, err
+	}
+	if err := a.formats(r, to, asks.format); err != nil {
 		return c, err
 	}
 	c.got, err = a.starter.post(r, to, said)

@@ -43,6 +43,7 @@ type (
 	responseText struct {
 		Format struct {
 			Type string `json:"type"`
+			answerSchema
 		} `json:"format"`
 	}
 	conversationView struct {

@@ -60,7 +60,7 @@ func TestKeyOfAResponse(t *testing.T) {
 		t.Errorf("the retry is %s, not %s", again.ID, one.ID)
 	}
 	for _, body := range []string{
-		`{"model":"claybot","input":"bye"}`, `{"model":"night","input":"hello"}`, `{"model":"claybot","conversation":"c","input":"hello"}`,
+		`{"model":"claybot","input":"bye"}`, `{"model":"claybot","input":"hello","text":{"format":{"type":"json_object"}}}`, `{"model":"night","input":"hello"}`, `{"model":"claybot","conversation":"c","input":"hello"}`,
 		`{"model":"claybot","input":[{"role":"user","content":[{"type":"input_text","text":"hello"},{"type":"input_file","file_data":"eA=="}]}]}`,
 	} {
 		g := r.do("POST", "/v1/responses", body, "Idempotency-Key", "k")

@@ -42,6 +42,7 @@ type responseRequest struct {
 	Store        *bool             `json:"store,omitempty" doc:"Only true."`
 	Tools        []any             `json:"tools,omitempty" doc:"Only empty: the agent has its own."`
 	TopLogprobs  int               `json:"top_logprobs,omitempty" doc:"Only 0."`
+	Text         textFormat        `json:"text,omitzero"`
 	ignored
 }
 
@@ -207,7 +208,14 @@ func (a *completions) respond(w http.ResponseWriter, r *http.Request) error {
 	if out.Metadata == nil {
 		out.Metadata = make(map[string]string)
 	}
-	asks := asking{text: in.Input.text, files: in.Input.files, before: in.Input.before, to: to, out: out, stream: in.Stream}
+	var format *claybot.AnswerFormat
+	if f := in.Text.Format; f != nil {
+		if format, err = formatOf("text.format", f.Type, f.answerSchema); err != nil {
+			return err
+		}
+		out.Text.Format.Type, out.Text.Format.answerSchema = cmp.Or(f.Type, "text"), f.answerSchema
+	}
+	asks := asking{format: format, text: in.Input.text, files: in.Input.files, before: in.Input.before, to: to, out: out, stream: in.Stream}
 	if in.Background && !in.Stream {
 		asks.queue = out
 	}

@@ -147,6 +147,7 @@ type saying struct {
 	engine  string // empty: that of the profile
 	// stateless: see claybot.AgentMessage.
 	stateless bool
+	format    *claybot.AnswerFormat
 }
 
 func (s starter) accept(r *http.Request, to agentsystem.Address, said saying) (web.Accepted, error) {
@@ -174,7 +175,7 @@ func (s starter) post(r *http.Request, to agentsystem.Address, said saying) (age
 	caller := web.CallerOf(r)
 	m := claybot.AgentMessage{
 		ID:   messageOf(caller.Name, said.key),
-		Type: claybot.MessageUser, Text: text, FirstHand: true, At: claybot.Now(), Engine: said.engine, Stateless: said.stateless,
+		Type: claybot.MessageUser, Text: text, FirstHand: true, At: claybot.Now(), Engine: said.engine, Stateless: said.stateless, Format: said.format,
 		From: claybot.Sender{UserID: caller.Name, Name: caller.Name},
 	}
 	var err error

@@ -23,6 +23,26 @@ const libs = {
     for await (const chunk of stream) all += chunk.choices[0]?.delta?.content ?? '';
     return all;
   },
+  async 'openai responses'({ url, key, text, user }) {
+    const client = new OpenAI({ baseURL: url, apiKey: key });
+    const r = await client.responses.create({ model: 'claybot', user, input: text });
+    if (r.status === 'failed') throw new Error(r.error.message);
+    return r.output_text;
+  },
+  async 'openai responses stream'({ url, key, text, user }) {
+    const client = new OpenAI({ baseURL: url, apiKey: key });
+    const stream = client.responses.stream({ model: 'claybot', user, input: text });
+    const tools = [];
+    stream.on('response.mcp_call.completed', (e) => tools.push(e.item_id));
+    const r = await stream.finalResponse();
+    if (r.status === 'failed') throw new Error(r.error.message);
+    if (tools.length !== 1 || !r.output.some((i) => i.type === 'mcp_call' && i.id === tools[0])) throw new Error(`tools ${tools}`);
+    return r.output_text;
+  },
+  async 'langchain responses'({ url, key, text, user }) {
+    const model = new ChatOpenAI({ model: 'claybot', apiKey: key, user, useResponsesApi: true, configuration: { baseURL: url } });
+    return (await model.invoke(text)).text;
+  },
   async langchain({ url, key, text, user }) {
     return (await new ChatOpenAI({ model: 'claybot', apiKey: key, user, configuration: { baseURL: url } }).invoke(text)).content;
   },
