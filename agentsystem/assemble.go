@@ -32,6 +32,7 @@ type assembly struct {
 	parking *parking
 	results *results
 	pending *pendingCalls
+	hooks   *runs.HookCaller
 }
 
 // New returns an AgentSystem that does nothing before Run. Engines are added with Handle.
@@ -41,7 +42,7 @@ func New(cfg Config) *AgentSystem {
 		Config: cfg, system: new(AgentSystem), agents: storage.NewBounded(cfg.Agents),
 		inboxes: inbox.New(inbox.Config{Store: cfg.Inbox, Node: cfg.Members.Node, Elsewhere: cfg.Members.Elsewhere, TTL: cfg.Lease}),
 		work:    new(runs.AtWork), intake: new(intake), parking: new(parking), pending: new(pendingCalls),
-		results: &results{store: cfg.Inbox, log: cfg.Log},
+		results: &results{store: cfg.Inbox, log: cfg.Log}, hooks: runs.NewHookCaller(cfg.Hooks, cfg.Log),
 	}
 	s := a.system
 	s.follower = &follower{changed: new(inbox.Signal), freed: new(inbox.Signal)}
@@ -151,7 +152,7 @@ func (a *assembly) makeAgents() {
 			Subagents: s.Subagents.Supervisor, Hub: a.Hub, AtWork: a.work, Connector: a.connector, Active: a.active, Complete: a.intake.complete, DropDoomed: a.results.dropDoomed,
 			First: s.windows.shown.first, Said: s.Chats.read, Quota: a.quota(), Flows: a.Flows,
 		},
-		Members: a.Members, Meter: a.Meter, Transcribe: a.Transcribe, Speak: a.Speak, Log: a.Log,
+		Members: a.Members, Meter: a.Meter, Hooks: a.hooks, Transcribe: a.Transcribe, Speak: a.Speak, Log: a.Log,
 	})
 	s.dispatcher = &dispatcher{
 		inboxes: a.inboxes, store: a.Inbox, worker: s.Worker, profiles: s.Profiles, members: a.Members, limits: a.Limits, log: a.Log,
@@ -247,6 +248,6 @@ func (a *assembly) makeLoops() {
 	f.members, f.hub, f.inboxes, f.deliverer, f.people, f.profiles = a.Members, a.Hub, a.inboxes, s.deliverer, s.People, s.Profiles
 	f.subagents, f.questions, f.log = s.Subagents.Supervisor, s.Questions, a.Log
 	s.loops = []func(context.Context){
-		s.Subagents.Reminders.RemindAll, a.parking.retryAll, f.followTerms, f.repairAll, f.refreshAll, s.deliverer.Watch, s.windows.follow, s.supervisor.alarms.watch, s.overhearing.sweepAll,
+		s.Subagents.Reminders.RemindAll, a.parking.retryAll, f.followTerms, f.repairAll, f.refreshAll, s.deliverer.Watch, s.windows.follow, s.supervisor.alarms.watch, s.overhearing.sweepAll, a.hooks.Run,
 	}
 }

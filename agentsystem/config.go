@@ -197,6 +197,8 @@ type Config struct {
 	// Speak returns the recording of a reply of a run; nil: replies are text alone.
 	Speak func(ctx context.Context, run claybot.Run, text string) (llm.Recording, error)
 	Meter Meter // optional
+	// Hooks hear of the nodes and edges of all runs of this member; optional.
+	Hooks runs.Hooks
 	Log   *slog.Logger
 }
 

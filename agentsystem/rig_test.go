@@ -65,6 +65,7 @@ type rig struct {
 	reports    overview.Reports
 	skills     func() ([]connectors.Command, error) // that agents use by commands
 	flows      agentsystem.Flows                    // optional
+	hooks      runs.Hooks
 
 	mu      sync.Mutex
 	profile profiles.Profile
@@ -183,7 +184,7 @@ func (r *rig) start() {
 	}
 	r.system = agentsystem.New(agentsystem.Config{
 		Stores: r.fuse.stores(stores), Log: log, Node: fmt.Sprint("node", r.starts), Version: "test", Hub: hub,
-		Boots: fusedBoots{r.boots, r.fuse},
+		Boots: fusedBoots{r.boots, r.fuse}, Hooks: r.hooks,
 
 		Transcribe: r.transcribe, Speak: r.sayer, Reports: r.reports, Limits: agentsystem.Limits{Grace: r.grace, MaxRuns: r.maxRuns},
 		Settings: agentsystem.Settings{

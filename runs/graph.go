@@ -55,15 +55,6 @@ type Graph[S, O any] struct {
 	Steps func(*Turn) int
 	// NodeTime limits one node; 0: 10 minutes.
 	NodeTime time.Duration
-	Hooks    Hooks
-}
-
-// Hooks observe what a graph does. They see facts and change nothing. A hook
-// must not block.
-type Hooks struct {
-	Enter func(run claybot.RunID, node string, iteration int)
-	Exit  func(run claybot.RunID, node string, iteration int, err error)
-	Edge  func(run claybot.RunID, from, to string)
 }
 
 var _ Engine = (*Graph[struct{}, struct{}])(nil)
@@ -164,13 +155,7 @@ func (w *walk[S, O]) enter(ctx context.Context) error {
 	if err := w.turn.Emit(ctx, true, NodeBegan(w.turn.Run.ID, node, visit)); err != nil {
 		return err
 	}
-	if w.Hooks.Enter != nil {
-		w.Hooks.Enter(w.turn.Run.ID, node, visit)
-	}
 	s, next, err := w.try(ctx, node, visit)
-	if w.Hooks.Exit != nil {
-		w.Hooks.Exit(w.turn.Run.ID, node, visit, err)
-	}
 	wait, waits := errors.AsType[*WaitError](err)
 	result := s.reason
 	switch {
@@ -250,9 +235,6 @@ func (w *walk[S, O]) leave(s *State[S, O], node, next string, began time.Time) e
 	}
 	w.visits[node]++
 	w.saved, w.at = now, next
-	if next != node && w.Hooks.Edge != nil {
-		w.Hooks.Edge(w.turn.Run.ID, node, next)
-	}
 	return nil
 }
 

@@ -108,6 +108,7 @@ type Config struct {
 	Parts      Parts
 	Members    Members
 	Meter      Meter
+	Hooks      *runs.HookCaller // nil: none
 	Transcribe Transcriber
 	Speak      Speaker
 	Log        *slog.Logger
@@ -129,6 +130,7 @@ type Worker struct {
 	parts      Parts
 	members    Members
 	meter      Meter
+	hooks      *runs.HookCaller
 	transcribe Transcriber
 	voice      voice
 	log        *slog.Logger
@@ -143,7 +145,7 @@ type Worker struct {
 func New(cfg Config) *Worker {
 	boot := &BootRecord{boots: cfg.Stores.Boots, log: cfg.Log}
 	s := &Worker{
-		Boot: boot, stores: cfg.Stores, parts: cfg.Parts, members: cfg.Members, meter: cfg.Meter, transcribe: cfg.Transcribe, voice: voice{speak: cfg.Speak, log: cfg.Log}, log: cfg.Log,
+		Boot: boot, stores: cfg.Stores, parts: cfg.Parts, members: cfg.Members, meter: cfg.Meter, hooks: cfg.Hooks, transcribe: cfg.Transcribe, voice: voice{speak: cfg.Speak, log: cfg.Log}, log: cfg.Log,
 		charges: chargeBook{cfg.Stores.Marks, cfg.Log}, engines: make(engines), draining: make(chan struct{}),
 	}
 	if cfg.Parts.Flows != nil {

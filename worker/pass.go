@@ -49,6 +49,7 @@ func (s *Worker) newPass(j *job) *pass {
 		},
 		observe: func(e claybot.Event) {
 			s.meter.Event(j.agent.ID, e)
+			s.hooks.Event(j.engine(), e)
 			if observer != nil && s.parts.First(e) {
 				observer.Observe(j.work().Route(), e)
 			}
