@@ -114,6 +114,8 @@ type AgentMessage struct {
 	// Engine is the engine of the run that takes this message; empty: the one
 	// of the agent's profile.
 	Engine string `json:"engine,omitempty"`
+	// Request is the id of the HTTP request that brought the message.
+	Request string `json:"request,omitempty"`
 	// Format is what the answer of the run that takes this message must be; nil: a text.
 	Format *AnswerFormat `json:"format,omitempty"`
 	// Flow is the flow that the run which takes this message is of, and what started it.

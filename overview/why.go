@@ -285,6 +285,9 @@ func textReceived(m claybot.AgentMessage, stored claybot.Time) string {
 	if d := stored.Time().Sub(m.At.Time()); d.Seconds() >= 2 {
 		late = ", " + d.Round(1e9).String() + " before it reached claybot"
 	}
+	if m.Request != "" {
+		late += ", by the request " + m.Request
+	}
 	return fmt.Sprintf("%s message from %s%s", m.Type, connectors.OneLine(from, 80), late)
 }
 

@@ -362,7 +362,7 @@ func survived(log *slog.Logger, pattern string, next http.Handler) http.Handler 
 			case http.ErrAbortHandler:
 				panic(x)
 			default:
-				log.Error("handler panicked; this is a bug", "pattern", pattern, "panic", x, "stack", string(debug.Stack()))
+				log.Error("handler panicked; this is a bug", "pattern", pattern, "request", RequestID(r.Context()), "panic", x, "stack", string(debug.Stack()))
 				panic(http.ErrAbortHandler)
 			}
 		}()

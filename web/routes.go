@@ -27,14 +27,14 @@ func (s *Server) pageHandler(ctx context.Context, addr net.Addr) http.Handler {
 		Route{Pattern: "GET /login/{name}", Handler: asset(func(r *http.Request) string { return r.PathValue("name") })},
 		Route{Pattern: "POST /logout", Scope: Read, Handler: http.HandlerFunc(s.logout), brief: true},
 	)
-	return openAI(s.secured(finite(ctx, mux), addr))
+	return numbered(openAI(s.secured(finite(ctx, mux), addr)))
 }
 
 func (s *Server) localHandler(ctx context.Context) http.Handler {
-	return openAI(finite(ctx, s.routes(local, true,
+	return numbered(openAI(finite(ctx, s.routes(local, true,
 		Route{Pattern: "GET /readyz", Handler: s.readyz(true)},
 		Route{Pattern: "POST /login-link", Scope: Admin, Handler: http.HandlerFunc(s.loginLink)},
-	)))
+	))))
 }
 
 // routes returns the handler for TCP or the socket, with more routes. private guards those

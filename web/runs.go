@@ -26,6 +26,8 @@ type Runs interface {
 	// RunRecords returns the records of a run, oldest first, also those that its agent no
 	// longer remembers; none where they were removed.
 	RunRecords(ctx context.Context, run claybot.Run) ([]claybot.Record, error)
+	// Receipt returns the receipt of a message, or storage.ErrNotFound.
+	Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error)
 	// CancelRun cancels a run and returns its earlier state. A run that has ended does not
 	// change.
 	CancelRun(ctx context.Context, id claybot.RunID, by string) (claybot.Run, error)
@@ -82,6 +84,7 @@ type RunView struct {
 	Agent    claybot.AgentID     `json:"agentId"`
 	State    claybot.RunState    `json:"state"`
 	Messages []claybot.MessageID `json:"messages" doc:"The messages it processes."`
+	Requests []string            `json:"requests,omitempty" doc:"The X-Request-Id of the requests that brought its messages. Not in lists."`
 	LastSeq  int64               `json:"lastSeq" doc:"seq of the newest event."`
 	Attempts int                 `json:"attempts" doc:"Attempts since the last progress."`
 	Cancel   string              `json:"cancel,omitempty" doc:"Who canceled it."`

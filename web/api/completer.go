@@ -82,7 +82,7 @@ func (c *completer) stream(w http.ResponseWriter, r *http.Request) error {
 	})
 	if err != nil {
 		c.repeat.unanswered(r.Context())
-		c.completions.log.Debug("completion ended early", "run", c.got.Run, "err", err)
+		c.completions.log.Debug("completion ended early", "run", c.got.Run, "request", web.RequestID(r.Context()), "err", err)
 		panic(http.ErrAbortHandler) // a clean end would look like the end of the answer
 	}
 	c.repeat.delivered(r.Context())

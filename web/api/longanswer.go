@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/claybot/claybot/web"
 )
 
 // errGone: the client disconnected before the response.
@@ -110,7 +112,7 @@ func (c *completer) deliver(line *longAnswer, status int, answer any, final bool
 	}
 	if err := line.end(status, answer); err != nil {
 		c.repeat.unanswered(line.r.Context())
-		c.completions.log.Debug("completion not delivered", "run", c.got.Run, "err", err)
+		c.completions.log.Debug("completion not delivered", "run", c.got.Run, "request", web.RequestID(line.r.Context()), "err", err)
 		panic(http.ErrAbortHandler)
 	}
 	c.repeat.delivered(line.r.Context())

@@ -54,12 +54,12 @@ func fail(log *slog.Logger, w http.ResponseWriter, r *http.Request, o operation,
 // response, the client disconnected or the daemon stops; a connected client should retry.
 func problemOf(log *slog.Logger, r *http.Request, o operation, err error) *web.Problem {
 	if r.Context().Err() != nil {
-		log.Debug("request ended early", "operation", o.id, "err", err)
+		log.Debug("request ended early", "operation", o.id, "request", web.RequestID(r.Context()), "err", err)
 		return &web.Problem{Status: http.StatusServiceUnavailable, Code: "stopping", Wait: 2, Message: "claybot is stopping. What it accepted continues after the next start; send the same request again."}
 	}
 	p := explain(o, err)
 	if p.Status == http.StatusInternalServerError {
-		log.Error("request failed", "operation", o.id, "err", err)
+		log.Error("request failed", "operation", o.id, "request", web.RequestID(r.Context()), "err", err)
 	}
 	return p
 }

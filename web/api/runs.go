@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
@@ -114,10 +115,33 @@ func (a runAPI) get(r *http.Request) (v web.RunView, err error) {
 		return v, err
 	}
 	v = viewRun(run)
+	if v.Requests, err = a.requests(r.Context(), run); err != nil {
+		return v, err
+	}
 	if !run.State.Ended() {
 		v.Node, err = a.system.WorksOn(r.Context(), run.Agent)
 	}
 	return v, err
+}
+
+// requests returns the ids of the requests that brought the messages of a run.
+func (a runAPI) requests(ctx context.Context, run claybot.Run) (all []string, err error) {
+	for _, id := range run.Messages {
+		if !strings.HasPrefix(string(id), claybot.ConnectorAPI+"/") {
+			continue
+		}
+		m, err := a.runs.Receipt(ctx, id)
+		if errors.Is(err, storage.ErrNotFound) {
+			continue // removed by retention
+		}
+		if err != nil {
+			return nil, err
+		}
+		if id := m.Message.Request; id != "" && !slices.Contains(all, id) {
+			all = append(all, id)
+		}
+	}
+	return all, nil
 }
 
 // output returns what a run came to.

@@ -175,7 +175,7 @@ func (s starter) post(r *http.Request, to agentsystem.Address, said saying) (age
 	caller := web.CallerOf(r)
 	m := claybot.AgentMessage{
 		ID:   messageOf(caller.Name, said.key),
-		Type: claybot.MessageUser, Text: text, FirstHand: true, At: claybot.Now(), Engine: said.engine, Stateless: said.stateless, Format: said.format,
+		Type: claybot.MessageUser, Text: text, FirstHand: true, At: claybot.Now(), Engine: said.engine, Stateless: said.stateless, Format: said.format, Request: web.RequestID(r.Context()),
 		From: claybot.Sender{UserID: caller.Name, Name: caller.Name},
 	}
 	var err error
