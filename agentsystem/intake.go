@@ -268,10 +268,14 @@ func (i *intake) accepted(ctx context.Context, agent claybot.Agent, m claybot.Ag
 	if c, ok := i.connector(agent.Descriptor.Connector).(connectors.Accepter); ok && m.Type != claybot.MessageSystem {
 		c.Accepted(agent.Descriptor, m)
 	}
-	switch done.Skipped {
+	why := done.Skipped
+	if strings.HasPrefix(why, storage.SkippedFlow) {
+		why = storage.SkippedFlow
+	}
+	switch why {
 	case "":
 		return
-	case "command", skippedFlow, questions.SkippedAnswer, questions.SkippedUnfit, storage.SkippedEdit, storage.SkippedDeletion, storage.SkippedLate:
+	case "command", storage.SkippedFlow, questions.SkippedAnswer, questions.SkippedUnfit, storage.SkippedEdit, storage.SkippedDeletion, storage.SkippedLate:
 		i.results.waiters.Ended(inbox.Result{}, m.ID)
 		return
 	case inbox.SkippedFull:

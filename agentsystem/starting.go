@@ -10,9 +10,6 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// skippedFlow is why a message has no run in the agent of its chat: a flow took it.
-const skippedFlow = "flow"
-
 // started returns the message with which a flow begins, and its agent, if a trigger takes m; other
 // messages stay as they are, and so does the answer to what a flow has asked in the chat. The parts of an album
 // go where its first part went. The chat of a person notes first that they wrote there, as with any
@@ -49,12 +46,20 @@ func (p *parking) started(ctx context.Context, to claybot.Descriptor, m claybot.
 	if err == nil {
 		note := claybot.AgentMessage{ID: m.ID + "/chat", Type: m.Type, At: m.At, From: m.From, Context: m.Context, Route: m.Route}
 		note.Context.GroupID, note.Context.Quote = "", ""
-		_, err = p.intake.post(ctx, agent, storage.Posting{To: agent.ID, Message: note, Skip: skippedFlow})
+		_, err = p.intake.post(ctx, agent, storage.Posting{To: agent.ID, Message: note, Skip: storage.SkippedFlow + startedBy(start)})
 	}
 	if err != nil {
 		return to, m, fmt.Errorf("note the chat of %s: %w", m.ID, err)
 	}
 	return flow, start, nil
+}
+
+// startedBy is the name of the flow that a message starts.
+func startedBy(m claybot.AgentMessage) string {
+	if m.Flow == nil {
+		return ""
+	}
+	return m.Flow.Name
 }
 
 // An albumStart is where the first part of an album went. A platform delivers the parts as messages of their

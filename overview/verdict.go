@@ -75,7 +75,10 @@ func stillOpen(r storage.Receipt) bool {
 }
 
 func verdictSkipped(voice texts.Voice, r storage.Receipt) Verdict {
-	v := Verdict{OutcomeDropped, sentence(voice, skippedWords(r.Skipped))}
+	v := Verdict{OutcomeDropped, connectors.Capital(skippedIn(voice, r.Skipped)) + "."}
+	if strings.HasPrefix(r.Skipped, storage.SkippedFlow) {
+		v.Outcome = OutcomeHandled
+	}
 	switch r.Skipped {
 	case questions.SkippedAnswer, questions.SkippedUnfit, storage.SkippedEdit, storage.SkippedDeletion, storage.SkippedLate, storage.SkippedDeleted:
 		v.Outcome = OutcomeHandled
@@ -199,7 +202,7 @@ func textWhy(v texts.Voice, r storage.Receipt, unusable bool) string {
 	case r.Skipped == questions.SkippedUnfit:
 		text = v.Say(texts.WhyUnfit, at)
 	case r.Skipped != "":
-		text = v.Say(texts.WhySkipped, at, v.In(skippedWords(r.Skipped)))
+		text = v.Say(texts.WhySkipped, at, skippedIn(v, r.Skipped))
 	case r.Parked != "", r.Run == nil && unusable:
 		text = v.Say(texts.WhySafe, at, VerdictOf(v, r, unusable).Text)
 	case r.Run == nil:

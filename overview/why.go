@@ -323,7 +323,18 @@ func skippedWords(reason string) string {
 	if words, ok := known[reason]; ok {
 		return words
 	}
+	if name, ok := strings.CutPrefix(reason, storage.SkippedFlow); ok {
+		return fmt.Sprintf(texts.SkipFlow, name)
+	}
 	return "not handed to the agent: " + reason
+}
+
+// skippedIn is skippedWords in the language of a voice.
+func skippedIn(v texts.Voice, reason string) string {
+	if name, ok := strings.CutPrefix(reason, storage.SkippedFlow); ok {
+		return v.Say(texts.SkipFlow, name)
+	}
+	return v.In(skippedWords(reason))
 }
 
 // silenceWords returns why a run has no reply.

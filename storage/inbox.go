@@ -183,6 +183,7 @@ type Posting struct {
 // The reasons for which edits and deletions are stored as skipped, and SkippedDeleted, for
 // which a message is that was deleted while it waited.
 const (
+	SkippedFlow     = "flow/"    // it has started the flow whose name follows
 	SkippedEdit     = "edit"     // it has replaced the text of a pending message
 	SkippedDeletion = "deletion" // it has ended a pending message, or canceled its run
 	SkippedLate     = "late"     // it came too late to change anything

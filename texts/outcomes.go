@@ -50,6 +50,7 @@ const (
 	SkipLate          = "it came too late to change its message"
 	SkipDeleted       = "dropped, because its sender deleted it before its turn came"
 	SkipAnswer        = "the answer to a question; the run that asked went on with it"
+	SkipFlow          = "it started the workflow %s"
 	SkipUnfit         = "it did not fit the question that the agent had asked; the sender was told"
 )
 

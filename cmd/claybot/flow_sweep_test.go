@@ -67,7 +67,7 @@ func TestSweepFlows(t *testing.T) {
 func TestSweepVersions(t *testing.T) {
 	d := idleDaemon(t, func(*configs.Config) {})
 	ctx, db := t.Context(), d.stores.db
-	for _, key := range []string{"a/old", "a/waits", "a/back", "a/now", "b/there"} {
+	for _, key := range []string{"a/old", "a/waits", "a/back", "a/now", "a/queued", "b/there"} {
 		if err := db.SetCheckpoint(ctx, flowVersions+key, "text"); err != nil {
 			t.Fatal(err)
 		}
@@ -89,6 +89,10 @@ func TestSweepVersions(t *testing.T) {
 	if _, err := db.Begin(ctx, held[0].Lease, "r1", []claybot.MessageID{"m"}, "flow:a@waits"); err != nil {
 		t.Fatal(err)
 	}
+	queued := claybot.AgentMessage{ID: "m2", Type: claybot.MessageSystem, Kind: claybot.KindTrigger, At: claybot.Now(), Flow: &claybot.FlowStart{Name: "a", Version: "queued"}}
+	if _, err := db.Post(ctx, storage.Posting{To: a.ID, Message: queued}); err != nil {
+		t.Fatal(err)
+	}
 	at := time.Now()
 	left := func(after time.Duration, want ...string) {
 		t.Helper()
@@ -108,16 +112,16 @@ func TestSweepVersions(t *testing.T) {
 		}
 	}
 	keep := d.config.Load().Retention.Runs
-	left(0, "a/back", "a/now", "a/old", "a/waits", "b/there")
-	left(keep-time.Hour, "a/back", "a/now", "a/old", "a/waits", "b/there")
+	left(0, "a/back", "a/now", "a/old", "a/queued", "a/waits", "b/there")
+	left(keep-time.Hour, "a/back", "a/now", "a/old", "a/queued", "a/waits", "b/there")
 	if err := db.SetCheckpoint(ctx, flowsInForce, `{"a":"back"}`); err != nil {
 		t.Fatal(err)
 	}
-	left(keep+time.Hour, "a/back", "a/now", "a/waits", "b/there")
-	left(2*keep+2*time.Hour, "a/back", "a/waits", "b/there")
+	left(keep+time.Hour, "a/back", "a/now", "a/queued", "a/waits", "b/there")
+	left(2*keep+2*time.Hour, "a/back", "a/queued", "a/waits", "b/there")
 	d.config.Load().Retention.Runs = 0
 	if err := db.SetCheckpoint(ctx, flowsInForce, `{}`); err != nil {
 		t.Fatal(err)
 	}
-	left(100*keep, "a/back", "a/waits", "b/there")
+	left(100*keep, "a/back", "a/queued", "a/waits", "b/there")
 }

@@ -207,9 +207,41 @@ func (d *daemon) versionsInForce(ctx context.Context) (map[string]bool, error) {
 	return all, nil
 }
 
-// versionsAtWork are the versions with which runs began that have not ended, as name/hash.
+// maxQueued bounds the messages of an agent that are looked at.
+const maxQueued = 1000
+
+// versionsQueued adds the versions that messages name which wait for their runs.
+func (d *daemon) versionsQueued(ctx context.Context, all map[string]bool) error {
+	for q := (storage.AgentQuery{Type: claybot.AgentFlow, Busy: true, Limit: 500}); ; {
+		page, err := d.stores.db.AgentPage(ctx, q)
+		if err != nil {
+			return fmt.Errorf("list the agents of flows: %w", err)
+		}
+		for _, a := range page {
+			waiting, err := d.stores.db.Waiting(ctx, a.ID, maxQueued)
+			if err != nil {
+				return fmt.Errorf("list what waits for %s: %w", a.ID, err)
+			}
+			for _, m := range waiting {
+				if m.Flow != nil && m.Flow.Version != "" {
+					all[m.Flow.Name+"/"+m.Flow.Version] = true
+				}
+			}
+		}
+		if len(page) < q.Limit {
+			return nil
+		}
+		q.After = page[len(page)-1].ID
+	}
+}
+
+// versionsAtWork are the versions with which runs began that have not ended, and those that messages name
+// which wait for their runs, as name/hash.
 func (d *daemon) versionsAtWork(ctx context.Context) (map[string]bool, error) {
 	all := make(map[string]bool)
+	if err := d.versionsQueued(ctx, all); err != nil { // first: what is not queued any more has a run
+		return nil, err
+	}
 	// A run that begins to wait, or goes on, while these are listed is in one of the three lists.
 	for _, state := range []claybot.RunState{claybot.RunAwaiting, claybot.RunRunning, claybot.RunAwaiting} {
 		for q := (storage.RunQuery{State: state, Limit: 500}); ; {

@@ -289,7 +289,7 @@ var stateWords = map[string]string{
 	"PENDING": "waiting to start", "RUNNING": "running", "AWAITING": "waiting for an answer",
 	"SUCCEEDED": "done", "FAILED": "failed", "CANCELED": "canceled",
 	"user": "user", "cron": "cron task", "heartbeat": "heartbeat", "subagent": "subagent",
-	"missing_info": "an answer", "approval": "an approval", "children": "subagents", "budget": "its budget", "rate": "its rate limit",
+	"missing_info": "an answer", "approval": "an approval", "children": "subagents", "budget": "its budget", "time": "a time", "callback": "a call of a program", "rate": "its rate limit",
 	"injectAfterTools": "inject after the tools", "wait": "wait for the end",
 	"allTogether": "all together", "oneByOne": "one by one",
 }
