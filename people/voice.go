@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -227,16 +228,23 @@ func (dir *Directory) voice(ctx context.Context, d claybot.Descriptor, c claybot
 			break
 		}
 	}
-	for _, z := range zones {
-		if z == "" || z == "Local" {
-			continue
-		}
-		if zone, err := time.LoadLocation(z); err == nil {
-			v.Zone, v.Own = zone, true
-			break
-		}
+	if zone := firstZone(zones); zone != nil {
+		v.Zone, v.Own = zone, true
 	}
 	return v
+}
+
+// firstZone returns the first of some IANA names that there is; nil for none.
+func firstZone(names []string) *time.Location {
+	for _, name := range names {
+		if name == "" || name == "Local" {
+			continue
+		}
+		if zone, err := time.LoadLocation(name); err == nil {
+			return zone
+		}
+	}
+	return nil
 }
 
 // wishes returns the languages and zones of the readers, the first the most important, but no
@@ -262,6 +270,38 @@ func (dir *Directory) wishes(ctx context.Context, d claybot.Descriptor, c claybo
 		languages, zones = append(languages, m.Locale), append(zones, m.Zone)
 	}
 	return languages, zones
+}
+
+// maxLocale bounds a locale that a platform names.
+const maxLocale = 35
+
+// LocaleAt returns the language of the readers of an agent at a route, as a locale such as de-AT, and their
+// zone; empty where it is unknown. In contrast to Voice, the language need not be one of the catalogue,
+// and what holds for the installation alone is left out.
+func (dir *Directory) LocaleAt(ctx context.Context, d claybot.Descriptor, c claybot.MessageContext, r claybot.Route) (locale, zone string) {
+	ctx, cancel := context.WithTimeout(ctx, mannerTime)
+	defer cancel()
+	languages, zones := dir.wishes(ctx, d, c, r, Choice{})
+	if i := slices.IndexFunc(languages, isLocale); i >= 0 {
+		locale = languages[i]
+	}
+	if found := firstZone(zones); found != nil {
+		zone = found.String()
+	}
+	return locale, zone
+}
+
+// isLocale reports whether a text has the form of a locale: letters and digits in parts of up to eight.
+func isLocale(text string) bool {
+	if text == "" || len(text) > maxLocale {
+		return false
+	}
+	for i, part := range strings.FieldsFunc(text+"-", func(c rune) bool { return c == '-' || c == '_' }) {
+		if len(part) > 8 || i == 0 && len(part) < 2 {
+			return false
+		}
+	}
+	return strings.Trim(text, "-_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == ""
 }
 
 // without is m without what back names.

@@ -78,6 +78,7 @@ type ContextSize struct {
 	Window       int64 // of the model
 	Reserve      int64 // kept free for the answer
 	System       int64 // the system prompt, without notes and skills
+	Parts        []PartSize
 	Notes        int64 // the lists of notes and skills
 	Tools        int64 // declarations of tools
 	Groups       []GroupSize
@@ -85,6 +86,12 @@ type ContextSize struct {
 	Conversation int64 // texts of people, agents and the model
 	Results      int64 // of tools
 	Last         int64
+}
+
+// A PartSize is the number of tokens that a part of the system prompt takes.
+type PartSize struct {
+	Name   string // for people, in English
+	Tokens int64
 }
 
 // A GroupSize is the number of tokens that the tools of a group take.

@@ -174,7 +174,7 @@ func (v Voice) Context(c runs.ContextSize) string {
 		n    int64
 		more string
 	}{
-		{"instructions", c.System, ""},
+		{"instructions", c.System, v.promptParts(c.Parts)},
 		{"notes and skills", c.Notes, ""},
 		{"tools", c.Tools, v.toolGroups(c.Groups)},
 		{"summary of earlier messages", c.Summary, ""},
@@ -190,6 +190,25 @@ func (v Voice) Context(c runs.ContextSize) string {
 	}
 	b.WriteString("\n" + v.Say("/compact compacts it now, /new starts a new conversation."))
 	return b.String()
+}
+
+// The parts of a system prompt.
+const (
+	PartPrompt  = "prompt"
+	PartRules   = "safety rules"
+	PartReaders = "chat, language and time zone"
+)
+
+// promptParts shows the tokens of each part of a system prompt.
+func (v Voice) promptParts(parts []runs.PartSize) string {
+	if len(parts) == 0 {
+		return ""
+	}
+	all := make([]string, len(parts))
+	for i, p := range parts {
+		all[i] = fmt.Sprintf("%s %d", v.In(p.Name), number{v, p.Tokens})
+	}
+	return " (" + strings.Join(all, "; ") + ")"
 }
 
 // toolGroups shows the tokens of each group of tools.

@@ -50,6 +50,7 @@ func (e *engines) register(system *agentsystem.AgentSystem) {
 		ModelName: func(a claybot.Agent) string { return e.models.model(a).ID() },
 		Window:    func(a claybot.Agent) int64 { return e.config.profile(a).ContextWindow },
 		Prompt:    e.prompts.loop,
+		Parts:     e.prompts.sizes,
 		Index:     e.prompts.index,
 		MaxSteps: func(a claybot.Agent) int {
 			return cmp.Or(system.Profiles.OwnSettings(a.ID).MaxSteps, e.config.profile(a).MaxSteps)

@@ -422,6 +422,21 @@ func (r *rig) expectNone(ts *testscript.TestScript, where string, texts []string
 	}
 }
 
+// told checks the system prompt of the newest request whose newest messages have a text.
+func (r *rig) told(ts *testscript.TestScript, text, pattern string) {
+	re, err := regexp.Compile("(?s)" + pattern)
+	ts.Check(err)
+	for _, q := range slices.Backward(r.model.Requests()) {
+		if n := len(q.Messages); n > 0 && strings.Contains(q.Messages[n-1].Content, text) {
+			if ts.Logf("%s", q.System); !re.MatchString(q.System) {
+				ts.Fatalf("the system prompt of %q does not match", text)
+			}
+			return
+		}
+	}
+	ts.Fatalf("no request ends with %q", text)
+}
+
 // grows checks that each of the newest n requests begins with all of the one before, so
 // that a provider finds it in its cache.
 func (r *rig) grows(ts *testscript.TestScript, n int) {
@@ -521,6 +536,8 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 				return re.MatchString(q.System) || slices.ContainsFunc(q.Messages, func(m llm.Message) bool { return re.MatchString(m.Content) })
 			}), "no request has it"
 		})
+	case len(args) == 3 && args[0] == "told": // model told TEXT REGEXP: see told
+		r.told(ts, args[1], args[2])
 	case len(args) == 2 && args[0] == "asked": // model asked NAME: the newest request is for that model
 		if all := r.model.Requests(); all[len(all)-1].Model != args[1] {
 			ts.Fatalf("the newest request is for the model %s", all[len(all)-1].Model)

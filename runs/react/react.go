@@ -42,6 +42,8 @@ type Loop struct {
 	// Prompt is the system prompt of a run, or of no run where the Turn has no
 	// messages. An error ends the run; looking after the context does without.
 	Prompt func(*runs.Turn) (string, error)
+	// Parts are the sizes of the parts of that prompt; nil: it is shown as a whole.
+	Parts func(*runs.Turn) []runs.PartSize
 	// Index lists the notes and skills of a run, which stand behind its prompt. If it
 	// fails, Owner still holds. nil: there are none.
 	Index    func(*runs.Turn) (claybot.Index, error)
@@ -123,6 +125,9 @@ func (l *Loop) Measure(t *runs.Turn) runs.ContextSize {
 		Window: w.total, Reserve: reserve(w.total),
 		System: llm.Tokens(len(w.prompt)), Tools: llm.Tokens(w.fixed() - len(w.system)), Groups: groups(set, w.tools, set.Added(t.History)),
 		Last: t.Agent.State.Context,
+	}
+	if l.Parts != nil {
+		size.Parts = l.Parts(t)
 	}
 	summary, rest := llm.Folded(t.History)
 	if summary != nil {
