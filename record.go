@@ -119,6 +119,11 @@ func (s *ModelState) Size() int {
 // An Index lists the notes and skills of an agent.
 type Index struct {
 	Text string `json:"text,omitempty"`
+	// Files are the texts of SOUL.md and USER.md, which stand before the list.
+	Files string `json:"files,omitempty"`
+	// Person: Files has what is for the agent's person alone, so a run that others read must not
+	// see it.
+	Person bool `json:"person,omitempty"`
 	// Owner: the notes of the agent's person may be in it, so a run that others read must
 	// not see it.
 	Owner bool `json:"owner,omitempty"`

@@ -28,10 +28,11 @@ type Profile struct {
 	Model         Model    `key:"model,leaf" class:"destination" kind:"model"`
 	Models        []string `key:"models" class:"narrowing" kind:"model names"` // that people may choose with /model; none: operators alone may choose
 	_             struct{} `key:"system_fallback" class:"harmless" kind:"system fallback"`
-	ContextWindow int64    `key:"context_window" class:"harmless" kind:"window"` // tokens; 0: that of the model
-	Prompt        string   `key:"prompt" class:"harmless"`                       // the system prompt; empty: the built-in one
-	MaxSteps      int      `key:"max_steps" class:"narrowing" limits:"1..1000"`  // model calls in one run
-	RequireTool   int      `key:"require_tool" class:"harmless" limits:"0..20"`  // replies without a call of a tool that a run pushes back
+	ContextWindow int64    `key:"context_window" class:"harmless" kind:"window"`       // tokens; 0: that of the model
+	Prompt        string   `key:"prompt" class:"harmless"`                             // the system prompt; empty: the built-in one
+	PromptDir     string   `key:"prompt_dir" local:"yes" class:"harmless" kind:"path"` // of SOUL.md and USER.md; empty: none
+	MaxSteps      int      `key:"max_steps" class:"narrowing" limits:"1..1000"`        // model calls in one run
+	RequireTool   int      `key:"require_tool" class:"harmless" limits:"0..20"`        // replies without a call of a tool that a run pushes back
 	Inbox         Inbox    `key:",inline"`
 	Progress      bool     `key:"progress" class:"harmless" words:"send,off"` // send text that comes together with tool calls
 	AutoSend      bool     `key:"auto_send" class:"narrowing" words:"on,off"` // the reply of a run is sent by itself

@@ -79,6 +79,7 @@ type ContextSize struct {
 	Reserve      int64 // kept free for the answer
 	System       int64 // the system prompt, without notes and skills
 	Parts        []PartSize
+	Files        int64 // SOUL.md and USER.md
 	Notes        int64 // the lists of notes and skills
 	Tools        int64 // declarations of tools
 	Groups       []GroupSize

@@ -165,7 +165,7 @@ func (v Voice) Compacted(folded, kept int) string {
 
 // Context shows context usage by part.
 func (v Voice) Context(c runs.ContextSize) string {
-	used := c.System + c.Notes + c.Tools + c.Summary + c.Conversation + c.Results
+	used := c.System + c.Files + c.Notes + c.Tools + c.Summary + c.Conversation + c.Results
 	room := max(c.Window-c.Reserve, 1)
 	var b strings.Builder
 	b.WriteString(v.Say("About %d of %d tokens are used (%d %%).", used, room, used*100/room) + "\n\n")
@@ -175,6 +175,7 @@ func (v Voice) Context(c runs.ContextSize) string {
 		more string
 	}{
 		{"instructions", c.System, v.promptParts(c.Parts)},
+		{"SOUL.md and USER.md", c.Files, ""},
 		{"notes and skills", c.Notes, ""},
 		{"tools", c.Tools, v.toolGroups(c.Groups)},
 		{"summary of earlier messages", c.Summary, ""},

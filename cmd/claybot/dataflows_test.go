@@ -112,7 +112,7 @@ type flowWorld struct {
 }
 
 // newFlowWorld lets the agents have files of one kind.
-func newFlowWorld(t *testing.T, files string) *flowWorld {
+func newFlowWorld(t *testing.T, files string, more ...func(*configs.Profile)) *flowWorld {
 	platform := telegramtest.New(telegramtest.Config{})
 	t.Cleanup(platform.Close)
 	url, err := platform.Start()
@@ -128,6 +128,9 @@ func newFlowWorld(t *testing.T, files string) *flowWorld {
 			p.Workspace.Network, p.Workspace.Container.Unsafe = configs.NetworkHostUnsafe, []string{local.Unconfined}
 		default:
 			p.Engine.Deep = &configs.Deep{Files: files, Todos: true, Subagents: []configs.Helper{{Name: "mole", Description: "digs", SystemPrompt: "dig"}}}
+		}
+		for _, set := range more {
+			set(&p)
 		}
 		c.Agents.Profiles[configs.DefaultProfile] = p
 		c.Connectors.Telegram.Token, c.Connectors.Telegram.APIURL = configs.NewSecret("TELEGRAM_BOT_TOKEN", telegramtest.Token), url

@@ -39,7 +39,7 @@ type engines struct {
 func newEngines(d *daemon) *engines {
 	return &engines{
 		config: d.config, log: d.log, system: d.system, models: d.models, box: d.tooling.box, workspaces: d.tooling.workspaces, limiter: d.limiter, library: d.library, callbacks: d.callbacks,
-		prompts: &prompter{config: d.config, log: d.log, stores: d.stores, system: d.system, models: d.models},
+		prompts: &prompter{config: d.config, log: d.log, stores: d.stores, system: d.system, models: d.models, box: d.tooling.box},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ type prompter struct {
 	stores    *stores
 	system    *agentsystem.AgentSystem
 	models    *models
+	box       *toolbox
 	templates templates
 }
 
@@ -44,10 +46,7 @@ func (p *prompter) prompt(t *runs.Turn) (string, error) {
 	if err != nil {
 		p.log.Warn("failed to list notes and skills", "agent", t.Agent.ID, "err", err)
 	}
-	if index.Text != "" {
-		text += "\n\n" + index.Text
-	}
-	return text, nil
+	return strings.TrimSpace(text + "\n\n" + strings.TrimSpace(index.Files+"\n\n"+index.Text)), nil
 }
 
 // loop is fixed for the engine react, where what an agent says may not be sent by itself.
@@ -187,11 +186,22 @@ func (c *templates) parse(name, text string) (*prompts.Template, error) {
 	return t, nil
 }
 
-// warnPrompts logs invalid prompts before a run uses them.
+// warnPrompts logs invalid prompts before a run uses them, and files that no run will use.
 func warnPrompts(c configs.Config, log *slog.Logger) {
+	warned := make(map[string]bool)
 	for _, name := range slices.Sorted(maps.Keys(c.Agents.Profiles)) {
 		if err := checkPrompt(c.Agents.Profiles[name].Prompt); err != nil {
 			log.Error("invalid profile prompt; its agents do not reply until it is fixed", "profile", name, "err", err)
+		}
+		dir := c.Agents.Profiles[name].PromptDir
+		if dir == "" || warned[dir] {
+			continue
+		}
+		warned[dir] = true
+		if _, err := os.Stat(dir); err != nil {
+			log.Warn("folder of prompts cannot be used", "profile", name, "err", err)
+		} else if _, err := os.Lstat(filepath.Join(dir, userFile)); err == nil {
+			log.Warn("USER.md is not read here, where it is of no person; put it into a folder such as telegram/4711", "profile", name, "folder", dir)
 		}
 	}
 }
@@ -199,7 +209,7 @@ func warnPrompts(c configs.Config, log *slog.Logger) {
 // readTime bounds how long a prompt waits for its notes and skills.
 const readTime = 10 * time.Second
 
-// index lists the skills and notes of an agent for a run. Where others read as well, the
+// index returns SOUL.md and USER.md, and lists the skills and notes of an agent for a run. Where others read as well, the
 // notes of its person are among them only if that person has approved for good that it
 // lists them.
 func (p *prompter) index(t *runs.Turn) (claybot.Index, error) {
@@ -207,13 +217,15 @@ func (p *prompter) index(t *runs.Turn) (claybot.Index, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	text, err := p.stores.skills().Prompt(ctx, notes.Skills)
-	index := claybot.Index{Text: strings.TrimSpace(text)}
+	files, unread := p.box.promptFiles(ctx, a, t.Place())
+	err = errors.Join(err, unread)
+	index := claybot.Index{Text: strings.TrimSpace(text), Files: files.text, Person: files.person, Private: files.private}
 	if notes.Off {
 		return index, err
 	}
 	index.Owner = showsOwnerNotes(ctx, p.system, a, t.Place())
 	text, private, failed := memory.Index(ctx, p.stores.db, a, index.Owner)
-	index.Text, index.Private = strings.TrimSpace(index.Text+"\n\n"+strings.TrimSpace(text)), private
+	index.Text, index.Private = strings.TrimSpace(index.Text+"\n\n"+strings.TrimSpace(text)), private || index.Private
 	return index, errors.Join(err, failed)
 }
 

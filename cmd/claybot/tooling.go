@@ -127,6 +127,7 @@ type toolbox struct {
 
 	mu     sync.Mutex
 	cached *configs.Config // the configuration of the sets
+	unread sync.Map        // warnings about files of prompts that were logged
 	served uint64          // the generation of the MCP tools in the sets
 	sets   map[boxKey]toolSet
 	web    []tools.Tool
@@ -272,24 +273,31 @@ func (b *toolbox) deepTools(deep *claybot.Deep) (all []tools.Tool) {
 	if deep.Todos {
 		all = append(all, todos.Tools(db, system.Output, func(tools.Env) bool { return deep.ShowTodos })...)
 	}
-	switch deep.Files {
-	case configs.FilesState:
-		all = append(all, documents.Tools(b.limited(documents.State(db)))...)
-	case configs.FilesStore:
-		all = append(all, documents.Tools(b.limited(documents.Store(db, b.audience)))...)
-	case configs.FilesFilesystem:
-		source := documents.Filesystem(func(env tools.Env) (string, error) {
-			return filepath.Join(b.config.Load().DataDir, "agents", string(env.Agent.ID), "files"), nil
-		})
-		if b.stores.tree != nil { // the next run may be on another machine
-			source = documents.Folder(db)
-		}
-		all = append(all, documents.Tools(b.limited(source))...)
+	if source := b.documents(deep); source != nil {
+		all = append(all, documents.Tools(source)...)
 	}
 	if len(deep.Subagents) > 0 {
 		all = append(all, messaging.TaskTool(system.Subagents, deep.Subagents))
 	}
 	return all
+}
+
+// documents returns where the files of a deep agent are, within its permissions; nil: it has none.
+func (b *toolbox) documents(deep *claybot.Deep) documents.Source {
+	switch deep.Files {
+	case configs.FilesState:
+		return b.limited(documents.State(b.stores.db))
+	case configs.FilesStore:
+		return b.limited(documents.Store(b.stores.db, b.audience))
+	case configs.FilesFilesystem:
+		if b.stores.tree != nil { // the next run may be on another machine
+			return b.limited(documents.Folder(b.stores.db))
+		}
+		return b.limited(documents.Filesystem(func(env tools.Env) (string, error) {
+			return filepath.Join(b.config.Load().DataDir, "agents", string(env.Agent.ID), "files"), nil
+		}))
+	}
+	return nil
 }
 
 // acting returns the tools that reach files, commands, the chat and the web. The file
@@ -318,11 +326,14 @@ func (b *toolbox) hasRead(env tools.Env) bool {
 	if env.Tainted || env.Private || env.Indexed {
 		return true
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	if files, err := b.promptFiles(ctx, env.Agent, env.Place); err != nil || files.private {
+		return true
+	}
 	if b.config.profile(env.Agent).Notes.Off {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), readTime)
-	defer cancel()
 	_, private, err := memory.Index(ctx, b.stores.db, env.Agent, showsOwnerNotes(ctx, b.system(), env.Agent, env.Place))
 	return private || err != nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// The index of notes and skills stands in the system prompt as it was when the conversation
+// The index of notes and skills, with SOUL.md and USER.md before it, stands in the system prompt as it was when the conversation
 // began, at the last start, reset or summary. Later changes are messages. So a new note does
 // not change the beginning of a request, which providers cache, and every pass on every
 // cluster member reads the same index from the history.
@@ -31,10 +31,12 @@ func indexes(history []claybot.Record) (first, newest *claybot.Index) {
 }
 
 // disclosed returns a history without the indexes that a run must not see because others
-// read it: those that may have notes of the agent's person.
-func disclosed(history []claybot.Record, owner bool) []claybot.Record {
-	hidden := func(r claybot.Record) bool { return r.Index != nil && r.Index.Owner }
-	if owner || !slices.ContainsFunc(history, hidden) {
+// read it, which now has that one: those that may have notes, or the USER.md, of the agent's person.
+func disclosed(history []claybot.Record, now claybot.Index) []claybot.Record {
+	hidden := func(r claybot.Record) bool {
+		return r.Index != nil && (r.Index.Owner && !now.Owner || r.Index.Person && !now.Person)
+	}
+	if !slices.ContainsFunc(history, hidden) {
 		return history
 	}
 	history = slices.Clone(history)
@@ -56,18 +58,18 @@ func (p *pass) index() error {
 	}
 	all := p.talk.all()
 	_, known := indexes(all)
-	before := ""
+	before := claybot.Index{}
 	if known != nil {
-		before = known.Text
+		before = *known
 	}
 	r := claybot.Record{Type: claybot.RecordIndex, At: claybot.Now(), Run: p.turn.Run.ID, Index: p.now}
 	begun := slices.ContainsFunc(claybot.Restored(all), func(r claybot.Record) bool {
 		return r.Type == claybot.RecordAssistant || r.Type == claybot.RecordSummary
 	})
 	if known != nil || begun {
-		r.Text = changed(before, p.now.Text)
+		r.Text = strings.TrimSpace(changedFiles(before.Files, p.now.Files) + "\n" + changed(before.Text, p.now.Text))
 	}
-	if before == p.now.Text || (known != nil || begun) && r.Text == "" {
+	if before.Text == p.now.Text && before.Files == p.now.Files || (known != nil || begun) && r.Text == "" {
 		return nil
 	}
 	if err := p.talk.emit(r); err != nil {
@@ -80,6 +82,17 @@ func (p *pass) index() error {
 // leavesOut reports whether a line of an index says how many others are left out.
 func leavesOut(l string) bool {
 	return strings.HasPrefix(l, "- and ") && strings.Contains(l, " more; ")
+}
+
+// changedFiles tells what SOUL.md and USER.md say now; empty if that is what they said before.
+func changedFiles(before, now string) string {
+	switch {
+	case before == now:
+		return ""
+	case now == "":
+		return "SOUL.md and USER.md are gone; what they said holds no longer."
+	}
+	return "SOUL.md and USER.md have changed. They hold as follows, and no longer as before:\n" + now
 }
 
 // changed tells how an index differs from an earlier one, by its lines; empty if it does

@@ -155,6 +155,32 @@ func TestIndexOfOwner(t *testing.T) {
 	x.want(x.ask("m5"), "prompt\n\n- owner: CANARY\n- mine", "New in the list of your notes and skills:\n- owner: CANARY", "m5")
 }
 
+// SOUL.md and USER.md stand in the prompt as the conversation found them. A change is a message, and a
+// run that others read sees no USER.md.
+func TestIndexOfFiles(t *testing.T) {
+	x := newIndexed(t)
+	x.now = claybot.Index{Text: "- a", Files: "soul, CANARY", Person: true}
+	first := x.ask("m1")
+	x.want(first, "prompt\n\nsoul, CANARY\n\n- a", "m1")
+	const change = "SOUL.md and USER.md have changed. They hold as follows, and no longer as before:\n"
+	x.now.Files = "soul, CANARY too"
+	x.want(x.ask("m2"), first.System, "here I am", change+"soul, CANARY too", "m2")
+	x.want(x.ask("m3"), first.System, "m2", "here I am", "m3")
+	x.now = claybot.Index{Text: "- a", Files: "soul", Owner: true}
+	shared := x.ask("m4")
+	x.want(shared, "prompt", "m3", "here I am", change+"soul\nNew in the list of your notes and skills:\n- a", "m4")
+	for _, m := range append(shared.Messages, llm.Message{Content: shared.System}) {
+		if strings.Contains(m.Content, "CANARY") {
+			t.Errorf("a run that others read has %q", m.Content)
+		}
+	}
+	x.j.records = append(x.j.records, claybot.Record{Type: claybot.RecordReset})
+	x.now = claybot.Index{Files: "soul"}
+	x.want(x.ask("m5"), "prompt\n\nsoul", "m5")
+	x.now = claybot.Index{}
+	x.want(x.ask("m6"), "prompt\n\nsoul", "here I am", "SOUL.md and USER.md are gone; what they said holds no longer.", "m6")
+}
+
 // However often a pass breaks, the conversation is the same.
 func TestIndexCrash(t *testing.T) {
 	for n := 1; n <= 3; n++ {

@@ -92,10 +92,10 @@ func (l *Loop) index(t *runs.Turn, log *slog.Logger) (*claybot.Index, []claybot.
 	}
 	now, err := l.Index(t)
 	if err == nil {
-		return &now, disclosed(t.History, now.Owner)
+		return &now, disclosed(t.History, now)
 	}
 	log.Warn("failed to list notes and skills", "err", err)
-	return nil, disclosed(t.History, now.Owner)
+	return nil, disclosed(t.History, now)
 }
 
 // window is what each request of a turn holds besides the conversation, and how much

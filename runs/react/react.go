@@ -133,10 +133,13 @@ func (l *Loop) Measure(t *runs.Turn) runs.ContextSize {
 	if summary != nil {
 		size.Summary = llm.Tokens(w.weight(summary))
 	}
-	talk, results, notes := 0, 0, len(w.system)-len(w.prompt)
-	if _, known := indexes(t.History); known == nil && l.Index != nil { // the next run shows it
+	talk, results, notes, files := 0, 0, len(w.system)-len(w.prompt), 0
+	if first, known := indexes(t.History); first != nil {
+		files = len(first.Files)
+		notes -= files
+	} else if known == nil && l.Index != nil { // the next run shows it
 		if now, err := l.Index(t); err == nil {
-			notes += len(now.Text)
+			notes, files = notes+len(now.Text), len(now.Files)
 		}
 	}
 	for _, r := range rest {
@@ -149,7 +152,8 @@ func (l *Loop) Measure(t *runs.Turn) runs.ContextSize {
 			talk += w.weight(&r)
 		}
 	}
-	size.Conversation, size.Results, size.Notes = llm.Tokens(talk), llm.Tokens(results), llm.Tokens(notes)
+	size.Conversation, size.Results = llm.Tokens(talk), llm.Tokens(results)
+	size.Notes, size.Files = llm.Tokens(notes), llm.Tokens(files)
 	return size
 }
 

@@ -42,8 +42,14 @@ type window struct {
 // frame sets the system prompt of a conversation.
 func (w *window) frame(records []claybot.Record) {
 	w.system = w.prompt
-	if first, _ := indexes(records); first != nil && first.Text != "" {
-		w.system += "\n\n" + first.Text
+	first, _ := indexes(records)
+	if first == nil {
+		return
+	}
+	for _, text := range []string{first.Files, first.Text} {
+		if text != "" {
+			w.system += "\n\n" + text
+		}
 	}
 	if w.format != "" {
 		w.system += "\n\n" + w.format
