@@ -119,16 +119,18 @@ func (n *Notices) repliedTo(ctx context.Context, to claybot.Descriptor, m claybo
 	}
 	dest := claybot.Route{Connector: to.Connector, ChannelID: to.ChannelID}.Dest()
 	for range settleTries {
-		if sent, err = n.outbox.SentAs(ctx, dest, m.Context.Answers); err != nil || len(sent) > 0 {
-			break
-		}
+		// Before the look-up: the receipt may be stored in between.
 		unsent, err := n.outbox.Unsent(ctx, dest, 0, 1)
-		if err != nil || len(unsent) == 0 || unsent[0].State != claybot.SendAttempted {
+		if err != nil {
 			return nil, err
+		}
+		sent, err = n.outbox.SentAs(ctx, dest, m.Context.Answers)
+		if err != nil || len(sent) > 0 || len(unsent) == 0 || unsent[0].State != claybot.SendAttempted {
+			return sent, err
 		}
 		settlePause(ctx)
 	}
-	return sent, err
+	return nil, nil
 }
 
 // pauseFor is the pause of the run that asks one of these questions.
