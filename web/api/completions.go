@@ -312,6 +312,7 @@ type asking struct {
 	// to is the agent that a message with a key goes to.
 	to     func(key string) agentsystem.Address
 	out    dialect
+	begins bool // the message begins a conversation, whose agent its key decides
 	stream bool
 	format *claybot.AnswerFormat // of the answer; nil: a text
 	// queue, if set, asks for the response as it is at once: the run goes on by itself.
@@ -323,6 +324,10 @@ func (a *completions) serve(w http.ResponseWriter, r *http.Request, body []byte,
 	again, err := a.notes.repeatOf(r, body)
 	if err != nil {
 		return err
+	}
+	if again != nil {
+		again.begins = asks.begins
+		defer again.release()
 	}
 	c, err := a.begin(r, asks, again)
 	if err != nil {

@@ -25,6 +25,8 @@ const (
 	repeatWindow = 10 * time.Minute
 	// settleWait bounds how long a response waits for the record that it is delivered.
 	settleWait = 5 * time.Second
+	// holdWait bounds how long a request waits for the end of another one with the same content.
+	holdWait = 2 * time.Second
 	// retryCount is the header with the retry number of the OpenAI libraries.
 	retryCount = "X-Stainless-Retry-Count"
 )
@@ -42,13 +44,19 @@ const (
 //     had written all of it,
 //   - within repeatWindow of its end, if the client marks it as a retry.
 //
+// A request that begins a conversation may be of another person of the same program. It is a retry only if
+// no other request is connected for that answer, if it does not say that it is the first try, and not after the
+// whole answer was written.
+//
 // Every other request is a new message.
 type repeat struct {
-	notes *notes
-	base  string // of the ids; name of the mark
-	which string // id of the message, below the base
-	set   string // the last written mark
-	sent  bool   // set marks the answer as being sent
+	notes  *notes
+	base   string // of the ids; name of the mark
+	which  string // id of the message, below the base
+	set    string // the last written mark
+	sent   bool   // set marks the answer as being sent
+	begins bool   // the request begins a conversation
+	held   string // the key of the message that the request holds; see hold
 }
 
 // notes records which answers this process delivered. The mutex guards the time from
@@ -59,6 +67,7 @@ type notes struct {
 	process string              // name of this process in marks
 	runs    web.Runs
 	log     *slog.Logger
+	held    sync.Map // the keys of the messages that requests of this process hold; a channel is closed at the end
 }
 
 // readMark returns the ids of the next and the last message, and the sender of its answer.
@@ -106,6 +115,9 @@ func (p *repeat) mark() string {
 // message. known looks up a message.
 func (p *repeat) find(r *http.Request, known func(key string) (agentsystem.Accepted, bool, error)) (agentsystem.Accepted, bool, error) {
 	none := agentsystem.Accepted{}
+	if p.begins {
+		return p.findAlone(r, known)
+	}
 	mark, err := p.notes.marks.Checkpoint(r.Context(), p.mark())
 	if err != nil {
 		return none, false, err
@@ -140,6 +152,102 @@ func (p *repeat) find(r *http.Request, known func(key string) (agentsystem.Accep
 		return none, false, p.advance(r.Context(), next, "")
 	}
 	return none, false, nil
+}
+
+// findAlone is find for a request that begins a conversation. It holds the message.
+func (p *repeat) findAlone(r *http.Request, known func(key string) (agentsystem.Accepted, bool, error)) (none agentsystem.Accepted, _ bool, _ error) {
+	first := r.Header.Get(retryCount) == "0"
+	for r.Context().Err() == nil {
+		mark, err := p.notes.marks.Checkpoint(r.Context(), p.mark())
+		if err != nil {
+			return none, false, err
+		}
+		next, last, sender := readMark(mark)
+		got, state, err := p.try(r.Context(), next, first, known)
+		if err != nil || state == tryFound {
+			return got, state == tryFound, err
+		}
+		if state == tryTaken {
+			if err := p.advance(r.Context(), next, ""); err != nil {
+				return none, false, err
+			}
+			continue
+		}
+		if first || sender == "" || sender == p.notes.process {
+			return none, false, nil
+		}
+		p.release() // the process that sent the last answer has crashed
+		if got, state, err = p.try(r.Context(), last, false, known); err != nil || state == tryFound {
+			return got, state == tryFound, err
+		}
+		p.release()
+		if _, state, err = p.try(r.Context(), next, true, known); err != nil || state == tryFree {
+			return none, false, err
+		}
+	}
+	return none, false, context.Cause(r.Context())
+}
+
+// What a message is for a request: not there, another one, or that which the request repeats.
+const (
+	tryFree = iota
+	tryTaken
+	tryFound
+)
+
+// try looks at one message, and holds it if it is free or found.
+func (p *repeat) try(ctx context.Context, which string, first bool, known func(key string) (agentsystem.Accepted, bool, error)) (got agentsystem.Accepted, state int, err error) {
+	p.which = which
+	if !p.hold(ctx, first) {
+		return got, tryTaken, nil
+	}
+	got, found, err := known(p.key())
+	used := errors.Is(err, agentsystem.ErrUsed)
+	switch {
+	case used:
+		err = nil
+	case err == nil && !found:
+		return got, tryFree, nil
+	case err == nil && !first:
+		if found, err = p.fresh(ctx, got); found && err == nil {
+			return got, tryFound, nil
+		}
+	}
+	p.release()
+	return got, tryTaken, err
+}
+
+// hold reports whether no other request is connected for the message. The connection of a client that tries again
+// may be seen to end only after its next request came: for holdWait, a request that may be that one waits for it.
+func (p *repeat) hold(ctx context.Context, first bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, holdWait)
+	defer cancel()
+	for {
+		other, taken := p.notes.held.LoadOrStore(p.key(), make(chan struct{}))
+		if !taken {
+			p.held = p.key()
+			return true
+		}
+		if first {
+			return false
+		}
+		select {
+		case <-other.(chan struct{}):
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// release lets another request of the same content follow the message.
+func (p *repeat) release() {
+	if p == nil || p.held == "" {
+		return
+	}
+	if c, ok := p.notes.held.LoadAndDelete(p.held); ok {
+		close(c.(chan struct{}))
+	}
+	p.held = ""
 }
 
 // fresh reports whether a request may still be a retry of got.

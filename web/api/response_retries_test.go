@@ -41,14 +41,35 @@ func TestRetryOfAResponseIsTheSameMessage(t *testing.T) {
 			if n, m := r.runs(), p.calls.Load(); n != 1 || m != 1 {
 				t.Errorf("%d runs with %d calls of the tool, want one of each", n, m)
 			}
-			// What was answered is another message, unless the client says that it retries.
-			if told := r.respond(r.token, pressResponse, "X-Stainless-Retry-Count", "1"); told.ID != again.ID {
-				t.Errorf("a marked retry is %s, not %s", told.ID, again.ID)
-			}
-			if other := r.respond(r.token, pressResponse); other.ID == again.ID || r.run(other.run()).AgentID == r.run(again.run()).AgentID {
-				t.Error("a new message got an earlier answer or its conversation")
+			// What was answered is another conversation: it may be of another person.
+			for _, head := range [][]string{nil, {"X-Stainless-Retry-Count", "0"}, {"X-Stainless-Retry-Count", "1"}} {
+				if other := r.respond(r.token, pressResponse, head...); other.ID == again.ID || r.run(other.run()).AgentID == r.run(again.run()).AgentID {
+					t.Errorf("a new message with %q got an earlier answer or its conversation", head)
+				}
 			}
 		})
+	}
+}
+
+// Two people of one program who begin with the same words at the same time have a conversation each.
+func TestSameFirstWords(t *testing.T) {
+	r := start(t)
+	letGo := r.mind.hold("hello", false)
+	const body = `{"model":"claybot","input":"hello"}`
+	var said [4]responseBody
+	var wg sync.WaitGroup
+	for i, head := range [][]string{{"X-Stainless-Retry-Count", "0"}, {"X-Stainless-Retry-Count", "0"}, {"X-Stainless-Retry-Count", "1"}, nil} {
+		wg.Go(func() { said[i] = r.respond(r.token, body, head...) })
+		r.until("a run of its own", func() bool { return r.runs() == i+1 })
+	}
+	letGo()
+	wg.Wait()
+	agents := make(map[string]bool)
+	for _, a := range said {
+		agents[string(r.run(a.run()).AgentID)] = true
+	}
+	if len(agents) != len(said) {
+		t.Errorf("%d people share %d conversations", len(said), len(agents))
 	}
 }
 

@@ -196,7 +196,7 @@ func (a *completions) respond(w http.ResponseWriter, r *http.Request) error {
 	if strings.TrimSpace(in.Input.text) == "" && len(in.Input.files) == 0 {
 		return badParam("input", "input must end with a message of the user.", "")
 	}
-	to, err := a.continued(r, in)
+	to, begins, err := a.continued(r, in)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (a *completions) respond(w http.ResponseWriter, r *http.Request) error {
 		}
 		out.Text.Format.Type, out.Text.Format.answerSchema = cmp.Or(f.Type, "text"), f.answerSchema
 	}
-	asks := asking{format: format, text: in.Input.text, files: in.Input.files, before: in.Input.before, to: to, out: out, stream: in.Stream}
+	asks := asking{begins: begins, format: format, text: in.Input.text, files: in.Input.files, before: in.Input.before, to: to, out: out, stream: in.Stream}
 	if in.Background && !in.Stream {
 		asks.queue = out
 	}
@@ -224,10 +224,10 @@ func (a *completions) respond(w http.ResponseWriter, r *http.Request) error {
 
 // continued returns the agent of the conversation that a request continues. Without one it
 // begins a new one, the same for every retry with the same key.
-func (a *completions) continued(r *http.Request, in responseRequest) (to func(key string) agentsystem.Address, err error) {
+func (a *completions) continued(r *http.Request, in responseRequest) (to func(key string) agentsystem.Address, begins bool, err error) {
 	caller := web.CallerOf(r)
-	fixed := func(at agentsystem.Address, err error) (func(string) agentsystem.Address, error) {
-		return func(string) agentsystem.Address { return at }, err
+	fixed := func(at agentsystem.Address, err error) (func(string) agentsystem.Address, bool, error) {
+		return func(string) agentsystem.Address { return at }, false, err
 	}
 	thread := cmp.Or(string(in.Conversation), in.User)
 	earlier := in.Previous
@@ -245,7 +245,7 @@ func (a *completions) continued(r *http.Request, in responseRequest) (to func(ke
 		return fixed(at, err)
 	}
 	if in.Input.answered {
-		return nil, badParam("input", "input has an earlier answer of another conversation; the agent remembers only its own.",
+		return nil, false, badParam("input", "input has an earlier answer of another conversation; the agent remembers only its own.",
 			"Name the conversation with previous_response_id or conversation, or send only the new message.")
 	}
 	return func(key string) agentsystem.Address {
@@ -253,7 +253,7 @@ func (a *completions) continued(r *http.Request, in responseRequest) (to func(ke
 		d := *at.Descriptor
 		d.ChannelID = strings.TrimSuffix(d.ChannelID, homeThread) + "response-" + hex.EncodeToString(sum[:12])
 		return agentsystem.Address{Descriptor: &d}
-	}, nil
+	}, true, nil
 }
 
 // sameAgent returns the agent of an earlier response, which must be one of the caller and
