@@ -106,7 +106,7 @@ func TestEditExample(t *testing.T) {
 			continue
 		}
 		next, err := Set(text, v.Key, "zyx")
-		if errors.Is(err, ErrByHand) {
+		if errors.Is(err, ErrByHand) || err != nil && strings.Contains(err.Error(), " is a group of ") { // of values with names of their own
 			continue
 		}
 		if err != nil {
