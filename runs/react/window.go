@@ -42,17 +42,14 @@ type window struct {
 // frame sets the system prompt of a conversation.
 func (w *window) frame(records []claybot.Record) {
 	w.system = w.prompt
-	first, _ := indexes(records)
-	if first == nil {
-		return
+	parts := []string{w.format}
+	if first, _ := indexes(records); first != nil {
+		parts = []string{first.Files, first.Text, w.format}
 	}
-	for _, text := range []string{first.Files, first.Text} {
+	for _, text := range parts {
 		if text != "" {
 			w.system += "\n\n" + text
 		}
-	}
-	if w.format != "" {
-		w.system += "\n\n" + w.format
 	}
 }
 
