@@ -32,7 +32,9 @@ func TestYear(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Rows[table] = n
-			s.Bytes += bytes
+			if !storagetest.Grows(table) {
+				s.Bytes += bytes
+			}
 			t.Logf("%s: %d kB", table, bytes>>10)
 		}
 		return s

@@ -19,7 +19,13 @@ var messagesADay = flag.Int("year", 2, "messages a day in the tests of a store t
 // A Size is how large a store is.
 type Size struct {
 	Rows  map[string]int64 // by table
-	Bytes int64            // that hold something
+	Bytes int64            // that hold something, without tables that grow if the store knows them apart
+}
+
+// Grows reports whether a table may have more rows each month: totals of usage, keys of messages, and the queue of
+// sums, which members empty in their own time.
+func Grows(table string) bool {
+	return table == "keys" || table == "sums" || table == "latencies" || strings.HasPrefix(table, "spent")
 }
 
 // A Life is a store that lives for a year.
@@ -72,8 +78,7 @@ func flat(t *testing.T, months []Size) {
 	last := months[len(months)-1]
 	for _, then := range months[6 : len(months)-1] {
 		for table, n := range last.Rows {
-			grows := table == "keys" || table == "sums" || table == "latencies" || strings.HasPrefix(table, "spent")
-			if was := then.Rows[table]; n > was+was/20+10 && !grows {
+			if was := then.Rows[table]; n > was+was/20+10 && !Grows(table) {
 				t.Errorf("%s has %d rows, and had %d: it grows", table, n, was)
 			}
 		}
