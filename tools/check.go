@@ -29,7 +29,7 @@ var nameForm = lazyregexp.New(`^[A-Za-z0-9_-]{1,64}$`)
 // resolved once. Schemas of others (MCP servers) are not kept: there is no end to them.
 var (
 	inferredSchemas sync.Map // reflect.Type: func() (json.RawMessage, error)
-	resolvedSchemas sync.Map // string, a text in inferredSchemas: func() (*jsonschema.Resolved, error)
+	resolvedSchemas sync.Map // string, a text in inferredSchemas: func() (*schema, error)
 )
 
 // inferred returns the schema of a struct. The bytes are shared: nobody may change them.
@@ -37,13 +37,13 @@ func inferred(in reflect.Type) (json.RawMessage, error) {
 	once, ok := inferredSchemas.Load(in)
 	if !ok {
 		once, _ = inferredSchemas.LoadOrStore(in, sync.OnceValues(func() (json.RawMessage, error) {
-			schema, err := jsonschema.ForType(in, nil)
+			made, err := jsonschema.ForType(in, nil)
 			if err != nil {
 				return nil, err
 			}
-			raw, err := json.Marshal(schema)
+			raw, err := json.Marshal(made)
 			if err == nil {
-				resolvedSchemas.Store(string(raw), sync.OnceValues(func() (*jsonschema.Resolved, error) { return resolve(raw) }))
+				resolvedSchemas.Store(string(raw), sync.OnceValues(func() (*schema, error) { return resolve(raw) }))
 			}
 			return raw, err
 		}))
@@ -52,27 +52,16 @@ func inferred(in reflect.Type) (json.RawMessage, error) {
 }
 
 // compile returns what arguments of a schema are checked with.
-func compile(raw json.RawMessage) (*jsonschema.Resolved, error) {
+func compile(raw json.RawMessage) (*schema, error) {
 	if once, ok := resolvedSchemas.Load(string(raw)); ok {
-		return once.(func() (*jsonschema.Resolved, error))()
+		return once.(func() (*schema, error))()
 	}
 	return resolve(raw)
 }
 
-func resolve(raw json.RawMessage) (*jsonschema.Resolved, error) {
-	schema := &jsonschema.Schema{Type: "object"}
-	if len(raw) > 0 {
-		schema = new(jsonschema.Schema)
-		if err := json.Unmarshal(raw, schema); err != nil {
-			return nil, err
-		}
-	}
-	return schema.Resolve(nil)
-}
-
 // checkArgs returns the arguments of a call in their canonical form, or an error
 // that names the field at fault in words for the model.
-func checkArgs(schema *jsonschema.Resolved, call claybot.ToolCall) (json.RawMessage, error) {
+func checkArgs(s *schema, call claybot.ToolCall) (json.RawMessage, error) {
 	if len(call.Args) > maxArgs {
 		return nil, fmt.Errorf("invalid arguments: %d bytes, the limit is %d", len(call.Args), maxArgs)
 	}
@@ -88,22 +77,23 @@ func checkArgs(schema *jsonschema.Resolved, call claybot.ToolCall) (json.RawMess
 	if err != nil {
 		return nil, fmt.Errorf("invalid arguments: %w", err)
 	}
-	if err := schema.Validate(v); err != nil {
+	if err := s.Validate(v); err != nil {
 		return nil, fmt.Errorf("invalid arguments: %s", schemaComplaint(err))
 	}
 	return args, nil
 }
 
-// CheckSchema reports a text that is no JSON schema, or one that refers to another document.
-func CheckSchema(schema json.RawMessage) error {
-	_, err := resolve(schema)
+// CheckSchema reports a text that is no JSON schema, and one that cannot be checked in bounded time: with a
+// reference to another document or, without a property or an item in between, back to itself.
+func CheckSchema(raw json.RawMessage) error {
+	_, err := resolve(raw)
 	return err
 }
 
 // CheckJSON reports, in words for a model, why a text is no JSON that matches a schema; without
 // a schema, any object does.
-func CheckJSON(schema json.RawMessage, text string) error {
-	resolved, err := resolve(schema)
+func CheckJSON(raw json.RawMessage, text string) error {
+	s, err := resolve(raw)
 	if err != nil {
 		return fmt.Errorf("invalid schema: %w", err)
 	}
@@ -111,7 +101,7 @@ func CheckJSON(schema json.RawMessage, text string) error {
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		return errors.New(jsonComplaint(json.RawMessage(text), err))
 	}
-	if err := resolved.Validate(v); err != nil {
+	if err := s.Validate(v); err != nil {
 		return errors.New(schemaComplaint(err))
 	}
 	return nil

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
@@ -45,7 +43,7 @@ type Set struct {
 type entry struct {
 	tool   Tool
 	spec   Spec
-	schema *jsonschema.Resolved
+	schema *schema
 	brief  llm.Tool // see Spec.Brief
 }
 

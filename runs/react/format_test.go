@@ -33,6 +33,7 @@ func TestFormat(t *testing.T) {
 		{"wrong twice", schema, []llmtest.Reply{llmtest.Say(`{"n":"x"}`), llmtest.Say(`{"n":"y"}`)}, `{"n":"y"}`, "field n", 2},
 		{"not repaired", schema, []llmtest.Reply{llmtest.Say(`{}`), refused}, `{}`, `"n"`, 1},
 		{"any object", &claybot.AnswerFormat{}, []llmtest.Reply{llmtest.Say(`{"a":[]}`)}, `{"a":[]}`, "", 1},
+		{"endless schema", &claybot.AnswerFormat{Schema: json.RawMessage(`{"$ref":"#"}`)}, []llmtest.Reply{llmtest.Say(`{}`), llmtest.Say(`{}`)}, `{}`, "invalid schema: a reference leads back", 2},
 		{"no object", &claybot.AnswerFormat{}, []llmtest.Reply{llmtest.Say(`[]`), llmtest.Say(`7`)}, `7`, "not the JSON", 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -220,6 +220,7 @@ func TestHostileLists(t *testing.T) {
 		tool("huge", "", `{"type":"object","properties":{"x":{"enum":["`+strings.Repeat("x", 40_000)+`"]}}}`),
 		tool("array", "", `{"type":"array"}`), tool("word", "", `"object"`), tool("null", "", `null`),
 		tool("remote", "", `{"type":"object","properties":{"x":{"$ref":"https://evil.example/schema"}}}`),
+		tool("endless", "", `{"type":"object","allOf":[{"$ref":"#"}]}`), tool("dynamic", "", `{"type":"object","$dynamicAnchor":"a","allOf":[{"$dynamicRef":"#a"}]}`),
 		tool("broken", "", `{"type":"object","properties":3}`),
 		tool("untyped", "", `{"properties":{"x":{"type":"string","pattern":"(?!a)b","description":"`+strings.Repeat("y", 1000)+`"}},"required":["x"]}`),
 		tool("old", "", `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","definitions":{"n":{"type":"number"}},"properties":{"n":{"$ref":"#/definitions/n"}}}`),
@@ -240,7 +241,7 @@ func TestHostileLists(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"search": "claybot has a tool of its own", "twice": "two tools of that name", "": "its name", "huge": "more than 32768 bytes", "array": "not an object",
-		"word": "not an object", "null": "not an object", "remote": "cannot be checked", "broken": "cannot be checked", "denied": "the configuration", "delete/all": "the configuration",
+		"word": "not an object", "null": "not an object", "remote": "cannot be checked", "broken": "cannot be checked", "endless": "leads back to itself", "dynamic": "$dynamicRef", "denied": "the configuration", "delete/all": "the configuration",
 	} {
 		if !strings.Contains(why[name], want) {
 			t.Errorf("%q is off as %q, want %q", name, why[name], want)

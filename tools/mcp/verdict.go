@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/claybot/claybot/lazyregexp"
@@ -170,26 +169,10 @@ func schema(given any) (json.RawMessage, error) {
 	if raw, err = json.Marshal(root); err != nil {
 		return nil, fmt.Errorf("its arguments cannot be read: %w", err)
 	}
-	if err := compiles(raw); err != nil {
+	if err := tools.CheckSchema(raw); err != nil {
 		return nil, fmt.Errorf("its arguments cannot be checked: %w", err)
 	}
 	return raw, nil
-}
-
-// compiles reports why calls could not be checked against a schema. It is unknown
-// what the library makes of every schema, so a panic is an answer.
-func compiles(raw json.RawMessage) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = errors.New("the schema is broken")
-		}
-	}()
-	s := new(jsonschema.Schema)
-	if err := json.Unmarshal(raw, s); err != nil {
-		return err
-	}
-	_, err = s.Resolve(nil)
-	return err
 }
 
 // tidy cleans the words in a schema, and takes out patterns that are written in

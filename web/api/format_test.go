@@ -46,6 +46,7 @@ func TestAnswerFormat(t *testing.T) {
 		`{"type":"json_schema","json_schema":{"name":"a b","schema":{}}}`:                                  "name of a schema",
 		`{"type":"json_schema","json_schema":{"name":"a","schema":{"type":7}}}`:                            "schema is invalid",
 		`{"type":"json_schema","json_schema":{"name":"a","schema":{"$ref":"https://example.com/s.json"}}}`: "schema is invalid",
+		`{"type":"json_schema","json_schema":{"name":"a","schema":{"$ref":"#"}}}`:                          "leads back to itself",
 	} {
 		if g := r.do("POST", "/v1/chat/completions", chat("d", "count", format)); g.code != http.StatusBadRequest || !strings.Contains(g.body, want) {
 			t.Errorf("%s = %d %s, want %s", format, g.code, g.body, want)
