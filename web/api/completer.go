@@ -40,6 +40,8 @@ type completer struct {
 	try  int    // of the step
 	text string // of the step, as received so far
 	sent string // the part of text that was shown
+
+	records []claybot.Record // of the run, once it has ended
 }
 
 // An ending is how a run ended or paused.
@@ -209,16 +211,25 @@ func (c *completer) finish(ctx context.Context, run claybot.RunID, output string
 	return ending{text, usage}, err
 }
 
-// uncut returns the full version of a text that may be truncated, from the agent's
-// history if it is still there.
+// uncut returns the full version of a text that may be truncated, from the records of the
+// run if they are still there.
 func (c *completer) uncut(ctx context.Context, text string, find func([]claybot.Record) string) (string, error) {
 	begin, isCut := strings.CutSuffix(text, "…")
 	if !isCut || len(text) < runs.PreviewLimit-3 {
 		return text, nil
 	}
-	all, err := c.completions.agents.Remembered(ctx, c.got.Agent)
-	if err != nil {
-		return "", err
+	all := c.records
+	if all == nil {
+		run, err := c.completions.runs.Run(ctx, c.got.Run)
+		if err != nil {
+			return "", err
+		}
+		if all, err = c.completions.runs.RunRecords(ctx, run); err != nil {
+			return "", err
+		}
+		if run.State.Ended() {
+			c.records = all
+		}
 	}
 	if found := find(all); strings.HasPrefix(found, begin) {
 		return found, nil

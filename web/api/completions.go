@@ -197,7 +197,7 @@ func (a *completions) operations() []operation {
 		returns(http.StatusOK, op("getResponse", web.Operate, "GET /v1/responses/{response}", "Get a response as it is now.").
 			forChat().forOpenAI().failing(http.StatusNotFound), a.getResponse),
 		returns(http.StatusOK, op("cancelResponse", web.Operate, "POST /v1/responses/{response}/cancel", "Cancel the run of a response. Repeating it, or calling it after the end, is harmless.").
-			forChat().forOpenAI().failing(http.StatusNotFound), a.cancelResponse),
+			explained("With the scope chat, a run that answers messages of others, too, is not canceled.").forChat().forOpenAI().failing(http.StatusNotFound, http.StatusConflict), a.cancelResponse),
 		returns(http.StatusOK, op("listModels", web.Read, "GET /v1/models", "List models: claybot, the profiles, and the most recently messaged agents.").
 			forChat().forOpenAI(), a.models),
 		returns(http.StatusOK, op("getModel", web.Read, "GET /v1/models/{model}", "Get a model.").forChat().forOpenAI().failing(http.StatusNotFound), a.model),

@@ -59,7 +59,7 @@ func TestAnswerFormat(t *testing.T) {
 	letGo()
 	r.ended(waits.run())
 	r.ask("GET", "/v1/responses/"+waits.ID, "", http.StatusOK, &b)
-	if b.Status != "completed" || !strings.Contains(b.said(), `{"n":3}`) {
+	if b.Status != "completed" || b.said() != `{"n":3}` {
 		t.Errorf("beside another run: %+v", b)
 	}
 	r.engine = claybot.EnginePlan

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -261,48 +260,79 @@ func (a *completions) continued(r *http.Request, in responseRequest) (to func(ke
 func (a *completions) sameAgent(r *http.Request, model, earlier string) (none agentsystem.Address, err error) {
 	run, err := a.responded(r, itemRun(earlier))
 	if err != nil {
+		return none, foundNone(err)
+	}
+	if id := agentModel + string(run.Agent); model != anyModel && model != id && model != run.profile {
+		return none, badParam("model", fmt.Sprintf("The earlier response is not of the model %.80q.", model), "Use "+cmp.Or(run.profile, anyModel)+" or "+id+".")
+	}
+	return agentsystem.Address{Agent: run.Agent}, nil
+}
+
+// A responseRun is the run of a response of the caller.
+type responseRun struct {
+	claybot.Run
+	profile string            // of its agent
+	message claybot.MessageID // the first one of the caller; empty: the run answers none
+	shared  bool              // it has messages of others
+}
+
+// of fills in whose the messages of the run are.
+func (r responseRun) of(caller web.Caller) responseRun {
+	own := string(messageOf(caller.Name, ""))
+	for _, m := range r.Messages {
+		switch {
+		case !strings.HasPrefix(string(m), own):
+			r.shared = true
+		case r.message == "":
+			r.message = m
+		}
+	}
+	return r
+}
+
+// responded returns the run of a response of the caller: one with a message of the caller, or
+// one of a conversation of the caller, which may have begun by itself. Any other is
+// storage.ErrNotFound, as is that of a deleted agent.
+func (a *completions) responded(r *http.Request, id claybot.RunID) (none responseRun, err error) {
+	run, err := a.runs.Run(r.Context(), id)
+	if err != nil {
 		return none, err
 	}
 	e, err := a.agents.Agent(r.Context(), run.Agent)
 	if err != nil {
 		return none, err
 	}
-	if id := agentModel + string(run.Agent); model != anyModel && model != id && model != e.Descriptor.Profile {
-		return none, badParam("model", fmt.Sprintf("The earlier response is not of the model %.80q.", model), "Use "+cmp.Or(e.Descriptor.Profile, anyModel)+" or "+id+".")
-	}
-	return agentsystem.Address{Agent: run.Agent}, nil
-}
-
-// responded returns the run of a response of the caller. The response of another caller is
-// not found.
-func (a *completions) responded(r *http.Request, id claybot.RunID) (none claybot.Run, err error) {
-	missing := &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: noResponse.message, Fix: noResponse.fix}
-	run, err := a.runs.Run(r.Context(), id)
-	if errors.Is(err, storage.ErrNotFound) {
-		return none, missing
-	}
-	if err != nil {
-		return none, err
-	}
 	caller := web.CallerOf(r)
-	own := string(messageOf(caller.Name, ""))
-	if !slices.ContainsFunc(run.Messages, func(m claybot.MessageID) bool { return strings.HasPrefix(string(m), own) }) {
-		return none, missing
+	out := responseRun{Run: run, profile: e.Descriptor.Profile}.of(caller)
+	if out.message == "" && !ownedBy(caller, e.Descriptor) {
+		return none, storage.ErrNotFound
 	}
 	if caller.Scope == web.Chat { // it may be bound to something else since
 		if _, err := a.addressOf(r.Context(), caller, agentModel+string(run.Agent), ""); err != nil {
 			if p, ok := errors.AsType[*web.Problem](err); ok && p.Status == http.StatusForbidden {
-				return none, missing
+				return none, storage.ErrNotFound
 			}
 			return none, err
 		}
 	}
-	return run, nil
+	return out, nil
+}
+
+// foundNone explains that there is no such response.
+func foundNone(err error) error {
+	if errors.Is(err, storage.ErrNotFound) {
+		return &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: noResponse.message, Fix: noResponse.fix}
+	}
+	return err
 }
 
 // queued answers with a response that has not ended.
 func (c *completer) queued(w http.ResponseWriter, r *http.Request, d *responseDialect) error {
-	v, err := c.completions.responseNow(r, d, c.got.Run)
+	run, err := c.completions.runs.Run(r.Context(), c.got.Run)
+	if err != nil {
+		return err
+	}
+	v, err := c.completions.responseNow(r, d, responseRun{Run: run}.of(web.CallerOf(r)))
 	if err != nil {
 		return err
 	}
@@ -323,31 +353,59 @@ func (a *completions) cancelResponse(r *http.Request) (response, error) {
 func (a *completions) shown(r *http.Request, cancel bool) (none response, err error) {
 	run, err := a.responded(r, itemRun(r.PathValue("response")))
 	if err != nil {
-		return none, err
+		return none, foundNone(err)
 	}
 	if cancel {
+		if run.shared && web.CallerOf(r).Scope == web.Chat && !run.State.Ended() {
+			return none, conflict("The run answers messages of others, too.", "Operators cancel it, at DELETE /agents/runs/"+string(run.ID)+".")
+		}
 		if _, err := a.runs.CancelRun(r.Context(), run.ID, web.User(r)); err != nil {
-			return none, err
+			return none, foundNone(err)
+		}
+		if run.Run, err = a.runs.Run(r.Context(), run.ID); err != nil {
+			return none, foundNone(err)
 		}
 	}
-	e, err := a.agents.Agent(r.Context(), run.Agent)
-	if err != nil {
-		return none, err
-	}
-	d := &responseDialect{response: responseOf(cmp.Or(e.Descriptor.Profile, anyModel))}
+	d := &responseDialect{response: responseOf(cmp.Or(run.profile, anyModel))}
 	d.Metadata = make(map[string]string)
-	return a.responseNow(r, d, run.ID)
+	return a.responseNow(r, d, run)
 }
 
-// responseNow returns what a run has come to so far.
-func (a *completions) responseNow(r *http.Request, d *responseDialect, id claybot.RunID) (none response, err error) {
+// formatted sets the format that the caller's message asked for.
+func (a *completions) formatted(r *http.Request, c *completer, d *responseDialect) error {
+	if c.got.Message == "" {
+		return nil
+	}
+	receipt, err := a.runs.Receipt(r.Context(), c.got.Message)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil // removed by retention
+	}
+	f := receipt.Message.Format
+	if err != nil || f == nil {
+		return err
+	}
+	c.strict, d.Text.Format.Type = true, "json_object"
+	if len(f.Schema) > 0 {
+		d.Text.Format.Type = "json_schema"
+		if d.Text.Format.Schema == nil {
+			d.Text.Format.answerSchema = answerSchema{Name: f.Name, Schema: f.Schema, Strict: f.Strict}
+		}
+	}
+	return nil
+}
+
+// responseNow returns what a run has come to so far: what was said for the caller's message,
+// and in a conversation of the caller, all.
+func (a *completions) responseNow(r *http.Request, d *responseDialect, run responseRun) (none response, err error) {
 	ctx := r.Context()
-	run, err := a.runs.Run(ctx, id)
-	if err != nil {
+	c := &completer{
+		completions: a, out: d, terse: web.CallerOf(r).Bound(), mine: !run.shared || run.message == "",
+		got: agentsystem.Accepted{Run: run.ID, Agent: run.Agent, Message: run.message},
+	}
+	if err := a.formatted(r, c, d); err != nil {
 		return none, err
 	}
-	c := &completer{completions: a, out: d, terse: web.CallerOf(r).Bound(), mine: true, got: agentsystem.Accepted{Run: run.ID, Agent: run.Agent}}
-	if err := d.begin(id); err != nil {
+	if err := d.begin(run.ID); err != nil {
 		return none, err
 	}
 	var end ending

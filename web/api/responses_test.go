@@ -22,6 +22,7 @@ type responseBody struct {
 	}
 	Metadata map[string]string
 	Previous string `json:"previous_response_id"`
+	Text     struct{ Format struct{ Type, Name string } }
 }
 
 type responseItem struct {
