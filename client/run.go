@@ -45,11 +45,28 @@ type Output struct {
 	Error  *claybot.RunError `json:"error"`  // of a run that failed
 }
 
-// startTries is how often Start sends a message, with startPause in between.
+// retryTries is how often retried makes a request, with retryPause in between.
 const (
-	startTries = 5
-	startPause = time.Second
+	retryTries = 5
+	retryPause = time.Second
 )
+
+// retried makes a request that may be repeated, again while the daemon cannot be reached or is busy.
+func retried(ctx context.Context, request func() error) error {
+	for try := 1; ; try++ {
+		err := request()
+		var refused *Error
+		final := errors.As(err, &refused) && refused.Status < 500 && refused.Status != http.StatusTooManyRequests
+		if err == nil || final || try == retryTries || ctx.Err() != nil {
+			return err
+		}
+		pause := retryPause
+		if refused != nil {
+			pause = max(pause, refused.Retry)
+		}
+		claybot.Sleep(ctx, pause)
+	}
+}
 
 // Start hands a message to the daemon. It tries again while the daemon cannot be reached or is busy, with the same
 // key: there is one run all the same.
@@ -65,19 +82,8 @@ func (c *Client) Start(ctx context.Context, m Message) (out Started, err error) 
 	if m.Thread != "" {
 		in.Thread = map[string]string{"channelId": m.Thread}
 	}
-	for try := 1; ; try++ {
-		err = c.Call(ctx, http.MethodPost, "/agents/runs", in, &out)
-		var refused *Error
-		final := errors.As(err, &refused) && refused.Status < 500 && refused.Status != http.StatusTooManyRequests
-		if err == nil || final || try == startTries || ctx.Err() != nil {
-			return out, err
-		}
-		pause := startPause
-		if refused != nil {
-			pause = max(pause, refused.Retry)
-		}
-		claybot.Sleep(ctx, pause)
-	}
+	err = retried(ctx, func() error { return c.Call(ctx, http.MethodPost, "/agents/runs", in, &out) })
+	return out, err
 }
 
 // Output returns what a run came to.
@@ -87,7 +93,8 @@ func (c *Client) Output(ctx context.Context, run claybot.RunID) (out Output, err
 }
 
 // Ask starts a message and waits for the end of its run, also while that waits for a person; bound ctx to wait for
-// less. A run that failed or was canceled has that State, and no error of Ask.
+// less. A run that failed or was canceled has that State, and no error of Ask. With an error, Run is set if the message
+// was started: Follow and Output go on from there.
 func (c *Client) Ask(ctx context.Context, m Message) (Output, error) {
 	s, err := c.Start(ctx, m)
 	if err != nil {
@@ -98,5 +105,13 @@ func (c *Client) Ask(ctx context.Context, m Message) (Output, error) {
 			return Output{Run: s.Run}, fmt.Errorf("follow run %s: %w", s.Run, err)
 		}
 	}
-	return c.Output(ctx, s.Run)
+	var out Output
+	err = retried(ctx, func() (err error) {
+		out, err = c.Output(ctx, s.Run)
+		return err
+	})
+	if err != nil {
+		return Output{Run: s.Run}, fmt.Errorf("read the output of run %s: %w", s.Run, err)
+	}
+	return out, nil
 }

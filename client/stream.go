@@ -90,7 +90,8 @@ func read(ctx context.Context, r io.Reader, frames chan<- Frame) {
 const (
 	// followPause is how long Follow waits before it calls a daemon again that stopped.
 	followPause = time.Second
-	// followTries is how often it does so in a row without a new event.
+	// followTries is how often it does so in a row without a new event, or a stream that was open for longer than
+	// followPause: proxies end silent ones.
 	followTries = 60
 )
 
@@ -105,11 +106,11 @@ func (c *Client) Follow(ctx context.Context, run claybot.RunID, after int64) ite
 		defer cancel()
 		for lost := 0; ; {
 			seen := after
-			done, err := c.follow(ctx, run, &after, yield)
+			done, open, err := c.follow(ctx, run, &after, yield)
 			if done {
 				return
 			}
-			if lost++; after > seen {
+			if lost++; after > seen || open > followPause {
 				lost = 1
 			}
 			var refused *Error
@@ -125,16 +126,17 @@ func (c *Client) Follow(ctx context.Context, run claybot.RunID, after int64) ite
 	}
 }
 
-// follow reads one stream. It reports whether there is nothing more to yield.
-func (c *Client) follow(ctx context.Context, run claybot.RunID, after *int64, yield func(claybot.Event, error) bool) (done bool, err error) {
+// follow reads one stream. It reports whether there is nothing more to yield, and how long the stream was open.
+func (c *Client) follow(ctx context.Context, run claybot.RunID, after *int64, yield func(claybot.Event, error) bool) (done bool, open time.Duration, err error) {
 	last := ""
 	if *after > 0 {
 		last = strconv.FormatInt(*after, 10)
 	}
 	frames, err := c.stream(ctx, "/agents/runs/"+url.PathEscape(string(run))+"/stream", last)
 	if err != nil {
-		return errors.Is(err, errNothing), err
+		return errors.Is(err, errNothing), 0, err
 	}
+	began := time.Now()
 	for f := range frames {
 		var e claybot.Event
 		if json.Unmarshal(f.Data, &e) != nil {
@@ -142,8 +144,8 @@ func (c *Client) follow(ctx context.Context, run claybot.RunID, after *int64, yi
 		}
 		*after = max(*after, e.Seq)
 		if !yield(e, nil) || e.Type.Ends() {
-			return true, nil
+			return true, time.Since(began), nil
 		}
 	}
-	return false, errStopped
+	return false, time.Since(began), errStopped
 }
