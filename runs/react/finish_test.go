@@ -97,6 +97,21 @@ func TestRequireTool(t *testing.T) {
 	}
 }
 
+// A note is the answer, also where that is to be JSON: without a fence around it.
+func TestNoteInAFormat(t *testing.T) {
+	const fenced = "```json\n{\"n\":1}\n```"
+	for _, tt := range []struct {
+		format *claybot.AnswerFormat
+		want   string
+	}{{&claybot.AnswerFormat{}, `{"n":1}`}, {nil, fenced}} {
+		j := newJournal("go")
+		j.messages = []claybot.AgentMessage{{Format: tt.format}}
+		if err := j.run(t, requiring(t, llmtest.NewScript(finish(fenced)), 0)); err != nil || j.last().Text != tt.want {
+			t.Errorf("%v, %v; want %s", err, j.lines(), tt.want)
+		}
+	}
+}
+
 // What the model is told comes behind its answer, and names the tool.
 func TestPushedBackAnswerIsRead(t *testing.T) {
 	j := newJournal("go")

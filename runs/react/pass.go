@@ -163,8 +163,12 @@ func (p *pass) over() (bool, error) {
 	g := p.talk.progress
 	switch {
 	case g.note != "" && len(g.pending) == 0:
+		text := g.note
+		if p.answers.chat.format != nil {
+			text = unfenced(text)
+		}
 		return true, p.talk.emit(claybot.Record{
-			Type: claybot.RecordAssistant, At: claybot.Now(), Run: p.turn.Run.ID, Step: g.steps + 1, Text: g.note, Stop: tools.Finish,
+			Type: claybot.RecordAssistant, At: claybot.Now(), Run: p.turn.Run.ID, Step: g.steps + 1, Text: text, Stop: tools.Finish,
 		})
 	case !g.done:
 		return false, nil
