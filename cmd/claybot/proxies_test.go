@@ -219,10 +219,13 @@ func (b proxiedBrowser) try(link web.LoginLink) {
 	if !strings.HasPrefix(link.URL, page+"/login?") {
 		b.Errorf("the link is %.40s", link.URL)
 	}
-	other := b.send("GET", "https://other.example.org/healthz", nil)
-	if body, err := io.ReadAll(other.Body); err != nil || other.StatusCode == http.StatusOK && len(body) > 0 { // Caddy has an empty answer of its own
-		b.Errorf("another name: %d %q, %v", other.StatusCode, body, err)
+	for _, said := range []string{"", proxied} { // a client cannot say that it used another name
+		other := b.send("GET", "https://other.example.org/healthz", nil, "X-Forwarded-Host", said)
+		if body, err := io.ReadAll(other.Body); err != nil || other.StatusCode == http.StatusOK && len(body) > 0 { // Caddy has an empty answer of its own
+			b.Errorf("another name: %d %q, %v", other.StatusCode, body, err)
+		}
 	}
+	b.wants("a name that the client claims", b.send("GET", page+"/healthz", nil, "X-Forwarded-Host", "evil.example.org"), http.StatusOK, "")
 	b.wants("a path cut off", b.send("GET", page+"/healthz", nil, "X-Forwarded-Prefix", "/claybot"), http.StatusMisdirectedRequest, "name of its own")
 	b.wants("another origin", b.send("POST", page+"/login", strings.NewReader(`{"token":"`+token+`"}`), "Origin", "https://evil.example.org", "Sec-Fetch-Site", "cross-site"), http.StatusForbidden, "origin")
 	login := b.send("POST", page+"/login", strings.NewReader(`{"token":"`+token+`"}`))
