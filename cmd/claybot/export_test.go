@@ -225,6 +225,7 @@ func (m *made) tree() (all []storage.Row) {
 		"heartbeat/state.json":                     `{"tick":5,"tasks":{"water":{"last":6}}}`,
 		"skills/greet/SKILL.md":                    "---\nname: greet\n---\nHi \x00\xff",
 		"mcp/files.json":                           `{"access_token":"not-a-real-token"}`,
+		"flows/callbacks.json":                     `"not-a-real-secret"`,
 		"web/token":                                "not-a-real-token\n",
 		"web/tokens.json":                          `{"v":1}`,
 		"skills/greet/files/empty":                 "",

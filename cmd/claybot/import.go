@@ -179,6 +179,7 @@ func createDirectory(ctx context.Context, dir string) (_ *carrier, err error) {
 func archiveOf(dir string, db *sqlite.Archive) files.ArchiveConfig {
 	names := web.Names()
 	names["access/revoked.json"] = "revoked.json"
+	names[callbacksFolder+"/"+callbacksSecret+".json"] = filepath.Join(callbacksFolder, callbacksSecret+".json") // the other files there are the operator's
 	return files.ArchiveConfig{
 		Dir: dir, Tables: db,
 		Documents: documents.Copier{},

@@ -18,7 +18,7 @@ var (
 
 // Callbacks take what programs send to addresses that were made for one call each.
 type Callbacks struct {
-	Limit int64 // bytes of a body
+	Limit int64 // bytes of a body, and of the JSON that Take stores
 	// Known reports whether the parts of a path are those of an address that was made.
 	Known func(ctx context.Context, run, wait, sum string) (bool, error)
 	// Take stores what was sent; ErrCalled, ErrLate.
@@ -70,6 +70,9 @@ func (c *Callbacks) receive(w http.ResponseWriter, r *http.Request) (status int,
 		if err != nil {
 			return http.StatusBadRequest, "bad_request", connectors.Capital(err.Error()) + "."
 		}
+	}
+	if int64(len(value)) > c.Limit {
+		return http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("The body has %d bytes as JSON; the limit is %d.", len(value), c.Limit)
 	}
 	switch err := c.Take(r.Context(), r.PathValue("run"), r.PathValue("wait"), value); {
 	case errors.Is(err, ErrCalled):
