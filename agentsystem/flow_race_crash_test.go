@@ -1,12 +1,16 @@
 package agentsystem_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -83,4 +87,76 @@ func racingLife(t *testing.T, k int) (steps int) {
 		}
 	})
 	return steps
+}
+
+// busyOnce cannot make the agent of a branch once.
+type busyOnce struct {
+	agentsystem.Agents
+	name  string
+	tries *atomic.Int32
+}
+
+func (b busyOnce) NewAgent(ctx context.Context, d claybot.Descriptor, bg claybot.Background) (claybot.Agent, error) {
+	if d.Name == b.name && b.tries.Add(1) == 1 {
+		return claybot.Agent{}, fmt.Errorf("make an agent: %w", storage.ErrBusy)
+	}
+	return b.Agents.NewAgent(ctx, d, bg)
+}
+
+// A database that is busy while branches are started ends no run: it is resumed, and finds the branch that was started.
+func TestBranchesOfABusyStore(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"slow", "quick"} {
+		bubble(t, func(r *rig) {
+			tries := new(atomic.Int32)
+			r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
+				s.Agents = busyOnce{s.Agents, name, tries}
+				return s
+			}
+			r.line = platforms[0].line
+			r.workflows(race)
+			r.start()
+			r.source("race")
+			after(5 * time.Minute)
+			if got, want := r.chat.seen(), []string{"5 won, 0 failed"}; !slices.Equal(got, want) || tries.Load() != 2 {
+				t.Errorf("%s: people see %q after %d tries, want %q", name, got, tries.Load(), want)
+			}
+			if n := len(r.flowAgents()); n != 3 {
+				t.Errorf("%s: %d agents of workflows, want 3", name, n)
+			}
+		})
+	}
+}
+
+// losing has a branch that waits for a workflow, and starts one without waiting.
+var losing = map[string]string{
+	"race":    strings.ReplaceAll(race["race"], "flow: slow", "flow: waiting"),
+	"waiting": "owner: chat/boss\nstart: loose\nnodes: {loose: {kind: flow, flow: alone, wait: false, next: below}, below: {kind: flow, flow: slow, next: END}}\n",
+	"alone":   "owner: chat/boss\nstart: rest\nnodes: {rest: {kind: wait, for: 1h, next: say}, say: {kind: reply, text: alone, next: END}}\n",
+	"slow":    race["slow"],
+	"quick":   race["quick"],
+}
+
+// A branch that is stopped ends what it waits for. What it started without waiting goes on.
+func TestStoppedBranchEndsItsOwn(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.line = platforms[0].line
+		r.workflows(losing)
+		r.start()
+		r.source("race")
+		after(2 * time.Hour)
+		if got, want := r.chat.seen(), []string{"5 won, 0 failed", "alone"}; !slices.Equal(got, want) {
+			t.Errorf("people see %q, want %q", got, want)
+		}
+		for _, e := range r.flowAgents() {
+			want := claybot.RunSucceeded
+			if e.Descriptor.Name == "waiting" || e.Descriptor.Name == "slow" {
+				want = claybot.RunCanceled
+			}
+			if got := r.lastOf(e.ID).State; got != want {
+				t.Errorf("%s is %s, want %s", e.Descriptor.Name, got, want)
+			}
+		}
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
@@ -64,6 +65,12 @@ func (s *Starter) advance(ctx context.Context, env tools.Env, tasks []tools.Suba
 		own, n := how.Of(env, i)
 		if p.ended[i], err = s.answered(ctx, answerID(own, n)); err != nil {
 			return p, err
+		}
+		if a := p.ended[i]; a != nil && a.AgentID != "" { // its task may be deleted
+			if t.Agent == "" {
+				s.work.Of(env.Run).Tell(runs.Started(env.Run, a.AgentID, cmp.Or(t.Flow, subagentName(t)))) // a crash may have come before
+			}
+			continue
 		}
 		if p.ended[i] == nil && how.AtOnce > 0 && len(p.open) >= how.AtOnce {
 			p.left = true
@@ -144,9 +151,12 @@ func asTexts(answers []*claybot.Result) {
 	}
 }
 
-// fitAnswers writes answers so that all of them fit into one result: long
+// fitAnswers writes answers so that all of them fit into one result: if they do not as they are, long
 // outputs are shortened, each to the same length.
 func fitAnswers(answers []*claybot.Result, limit int) (string, error) {
+	if text, err := json.Marshal(answers); err != nil || len(text) <= limit {
+		return string(text), err
+	}
 	for room := limit; ; room /= 2 {
 		short := make([]*claybot.Result, len(answers))
 		for i, a := range answers {

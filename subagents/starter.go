@@ -213,12 +213,15 @@ func (s *Starter) child(env tools.Env, i int, t tools.Subagent) claybot.Descript
 	if t.Thread != "" {
 		d = claybot.Thread(t.Thread, d.Owner)
 	}
-	d.Name, d.Profile = connectors.OneLine(claybot.Clean(t.Name), 80), parent.Descriptor.Profile
+	d.Name, d.Profile = subagentName(t), parent.Descriptor.Profile
 	if d.Profile == "" {
 		d.Profile = s.profile(parent.Descriptor)
 	}
 	return d
 }
+
+// subagentName is the name of the subagent that does a task.
+func subagentName(t tools.Subagent) string { return connectors.OneLine(claybot.Clean(t.Name), 80) }
 
 // taskID is the id of a task: of the first message of a subagent, whose uid it has, unless a thread
 // does it.

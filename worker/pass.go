@@ -197,10 +197,14 @@ func (p *pass) advance(ctx context.Context) (err error) {
 	return p.job.broken
 }
 
-// engineError adds the default code to an error of an engine without one.
+// engineError adds the default code to an error of an engine without one. A storage.Fault of an unavailable
+// store stays as it is, so that the run is resumed.
 func engineError(err error) error {
 	var coded *runs.Error
 	if errors.As(err, &coded) {
+		return err
+	}
+	if fault := (*storage.Fault)(nil); errors.As(err, &fault) && storage.Unavailable(fault) {
 		return err
 	}
 	why := runs.Explain(err)

@@ -31,7 +31,7 @@ func (v *visit) callback(ctx context.Context, spec *flows.Wait) (out Result, nex
 	case err != nil && ctx.Err() != nil:
 		return out, "", runs.Ended(ctx)
 	case err != nil:
-		return out, "", err
+		return out, "", stored(err)
 	case got == nil:
 		if v.state.Scratch.Waits == nil {
 			v.state.Scratch.Waits = make(map[string]claybot.Time)

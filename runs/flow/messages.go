@@ -45,7 +45,7 @@ func (v *visit) messages(ctx context.Context, done []claybot.Result) (all []Mess
 			return nil, runs.Ended(ctx)
 		case errors.Is(err, storage.ErrNotFound): // its agent was deleted
 		case err != nil:
-			return nil, fmt.Errorf("read the messages of %s: %w", v.node.Name, err)
+			return nil, fmt.Errorf("read the messages of %s: %w", v.node.Name, stored(err))
 		}
 		for _, r := range records {
 			if m, ok := messageOf(r); ok {

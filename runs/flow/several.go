@@ -90,14 +90,18 @@ type crowd struct {
 type outcome struct {
 	out   Result
 	err   error
-	ended bool // neither stopped, nor never started
+	ended bool // neither stopped, nor dropped, nor never started
 }
 
-// outcomes reads results. A member that was stopped because it was not needed has not ended.
+// outcomes reads results. A member that was stopped or dropped has not ended, and counts as bad.
 func (c *crowd) outcomes(done []*claybot.Result) (all []outcome, good, bad int) {
 	all = make([]outcome, len(c.members))
 	for i, d := range done {
-		if d == nil || !d.OK && slices.Contains([]string{claybot.StoppedByParent, claybot.DroppedBefore}, d.Error) {
+		if d == nil {
+			continue
+		}
+		if !d.OK && slices.Contains([]string{claybot.StoppedByParent, claybot.DroppedBefore}, d.Error) {
+			bad++
 			continue
 		}
 		all[i].ended = true
@@ -117,8 +121,9 @@ func (c *crowd) enough(done []*claybot.Result) bool {
 	return good >= c.need || c.stop && len(c.members)-bad < c.need
 }
 
-// gather lets the members work. With too few successes, it fails as the first one does that failed.
-func (v *visit) gather(ctx context.Context, c crowd) (all []outcome, done []claybot.Result, err error) {
+// gather lets the members work. With too few successes, it fails as the first one does that failed. done
+// are the results of all, nil for those at work.
+func (v *visit) gather(ctx context.Context, c crowd) (all []outcome, done []*claybot.Result, err error) {
 	tasks := make([]tools.Subagent, len(c.members))
 	for i, x := range c.members {
 		tasks[i] = x.task
@@ -127,17 +132,13 @@ func (v *visit) gather(ctx context.Context, c crowd) (all []outcome, done []clay
 	if c.stop {
 		how.Enough = c.enough
 	}
-	results, err := v.spawned(ctx, v.env("", c.given), tasks, how)
-	if err != nil {
+	if done, err = v.spawned(ctx, v.env("", c.given), tasks, how); err != nil {
 		return nil, nil, err
 	}
-	all, good, _ := c.outcomes(results)
-	for i, o := range all {
+	all, good, _ := c.outcomes(done)
+	for _, o := range all {
 		if c.stop && good < c.need && o.err != nil {
 			return nil, nil, o.err
-		}
-		if o.ended {
-			done = append(done, *results[i])
 		}
 	}
 	if c.stop && good < c.need {
@@ -213,17 +214,22 @@ func (o outcome) value(onError string) any {
 }
 
 // ended is what the node puts out of members, as a value.
-func (v *visit) ended(ctx context.Context, value any, m mark, all []outcome, done []claybot.Result, onError string) (out Result, err error) {
-	usage := claybot.Usage{}
-	for _, d := range done {
-		usage = usage.Add(d.TokenUsage)
+func (v *visit) ended(ctx context.Context, value any, m mark, all []outcome, done []*claybot.Result, onError string) (out Result, err error) {
+	usage, said := claybot.Usage{}, []claybot.Result(nil)
+	for i, d := range done {
+		if d != nil {
+			usage = usage.Add(d.TokenUsage)
+		}
+		if all[i].ended {
+			said = append(said, *d)
+		}
 	}
 	for _, o := range all {
 		m.add(mark{o.out.Tainted || o.err != nil && onError == flows.OnErrorCollect, o.out.Private})
 	}
 	out = v.put(value, m)
 	out.Usage = &usage
-	out.Messages, err = v.messages(ctx, done)
+	out.Messages, err = v.messages(ctx, said)
 	return out, err
 }
 
@@ -249,7 +255,7 @@ func (v *visit) parallel(ctx context.Context, spec *flows.Parallel) (out Result,
 			if !o.out.Tainted {
 				clean = append(clean, name)
 			}
-		case o.err != nil:
+		case o.err != nil || !c.stop && o.bad(): // without stop, all have to end, and no member is stopped by the node
 			failed = append(failed, name)
 		}
 		if !o.bad() || spec.OnError == flows.OnErrorCollect {

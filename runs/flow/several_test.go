@@ -1,12 +1,19 @@
 package flow_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/flows"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/flow"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools"
 )
 
 // atOnce has a node with branches for each way to join them, and lists for each way to fail.
@@ -167,4 +174,66 @@ func raw(t *testing.T, v any) json.RawMessage {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// spawning runs the text "text" of a flow with a function that starts its branches, and returns its records.
+func spawning(t *testing.T, text string, spawn func(how tools.Spawning) ([]*claybot.Result, error)) (records []claybot.Record, err error) {
+	t.Helper()
+	p := player(t, atOnce)
+	e := flow.New(flow.Config{
+		Flow: func(context.Context, string, string) (*flows.Flow, error) { return p.Flow, nil }, Fill: p.Fill, Uses: p.Uses,
+		Spawn: func(_ context.Context, _ tools.Env, _ []tools.Subagent, how tools.Spawning) (tools.Result, error) {
+			all, err := spawn(how)
+			if err != nil {
+				return tools.Result{}, err
+			}
+			return tools.Result{Text: string(raw(t, all))}, nil
+		},
+	})
+	message := claybot.AgentMessage{Text: text, Payload: json.RawMessage("[1, 2]")}
+	for r, failed := range e.Run(t.Context(), &runs.Turn{Run: claybot.Run{ID: "r", Engine: "flow:every@1"}, Messages: []claybot.AgentMessage{message}}) {
+		if err = failed; err == nil {
+			r.Run = "r"
+			records = append(records, r)
+		}
+	}
+	return records, err
+}
+
+// A branch that was stopped by others, or dropped before it began, is lost: a node that needs it does not wait for
+// the others, and one that does not has it among those that failed, with what it took.
+func TestLostBranches(t *testing.T) {
+	lost := func(why string) *claybot.Result {
+		return &claybot.Result{Error: why, TokenUsage: claybot.Usage{Input: 5}}
+	}
+	for _, why := range []string{claybot.DroppedBefore, claybot.StoppedByParent} {
+		enough := false
+		_, _ = spawning(t, "go", func(how tools.Spawning) ([]*claybot.Result, error) {
+			enough = how.Enough([]*claybot.Result{lost(why), nil, nil})
+			return nil, errors.New("seen")
+		})
+		if !enough {
+			t.Errorf("%s: the node waits for the others", why)
+		}
+		records, err := spawning(t, "go_on", func(tools.Spawning) ([]*claybot.Result, error) {
+			return []*claybot.Result{lost(why), {OK: true, Output: "y", TokenUsage: claybot.Usage{Input: 2}}}, nil
+		})
+		var got flow.Result
+		if err == nil {
+			err = json.Unmarshal(runs.OutputOf(records, "r")["go_on"], &got)
+		}
+		if err != nil || string(got.Output) != `{"b":"y"}` || fmt.Sprint(got.More["failed"]) != "[a]" || got.Usage.Input != 7 {
+			t.Errorf("%s: %s %v %+v, %v", why, got.Output, got.More, got.Usage, err)
+		}
+	}
+}
+
+// A store that is unavailable while a node starts others is no failure of theirs: the run is resumed.
+func TestSpawnWithoutStore(t *testing.T) {
+	records, err := spawning(t, "go", func(tools.Spawning) ([]*claybot.Result, error) {
+		return nil, fmt.Errorf("give the subagent its task: %w", storage.ErrBusy)
+	})
+	if fault := (*storage.Fault)(nil); len(records) != 1 || errors.As(err, new(*runs.Error)) || !errors.As(err, &fault) || !storage.Unavailable(err) {
+		t.Errorf("%d records, %v", len(records), err)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
 )
 
 // A mark says what a value holds.
@@ -175,12 +176,24 @@ func (v *visit) failed(code, format string, args ...any) *runs.Error {
 	return &runs.Error{Code: code, Text: v.node.Name + ": " + fmt.Sprintf(format, args...)}
 }
 
-// asError is an error of a node as it ends the run, or leads to its error edge.
+// asError is an error of a node as it ends the run, or leads to its error edge. If the store is unavailable,
+// it does neither: the run is resumed, and finds what it had started.
 func (v *visit) asError(code string, err error) error {
 	if coded := (*runs.Error)(nil); errors.As(err, &coded) {
 		return err
 	}
+	if storage.Unavailable(err) {
+		return stored(err)
+	}
 	return v.failed(code, "%v", err)
+}
+
+// stored is an error of a store. If the store is unavailable, the run is resumed instead of failing.
+func stored(err error) error {
+	if storage.Unavailable(err) {
+		return &storage.Fault{Class: storage.ClassOf(err), Err: err}
+	}
+	return err
 }
 
 // recorded returns the records of the run so far, and what the agent remembers besides.
