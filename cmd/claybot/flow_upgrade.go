@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,6 +77,8 @@ func stays(old, now *flows.Flow, node string) string {
 		return fmt.Sprintf("it waits in the node %s, which is of the kind %s in version %s and not %s", node, n.Kind, now.Hash, old.Node(node).Kind)
 	case old != nil && old.Node(node) != nil && branchesElse(old.Node(node).Spec, n.Spec):
 		return fmt.Sprintf("it waits in the node %s, which has other branches in version %s", node, now.Hash)
+	case old != nil && old.Node(node) != nil && endsElse(old.Node(node).Spec, n.Spec):
+		return fmt.Sprintf("it waits in the node %s, which ends in another way in version %s: by its event, join or on_error", node, now.Hash)
 	case old != nil && old.Node(node) != nil && asksElse(old.Node(node).Spec, n.Spec):
 		return fmt.Sprintf("it waits in the node %s, whose question version %s asks in another way: its type, its options or who may answer", node, now.Hash)
 	}
@@ -87,6 +90,22 @@ func branchesElse(old, now any) bool {
 	a, ok := old.(*flows.Parallel)
 	b, also := now.(*flows.Parallel)
 	return ok && also && !slices.EqualFunc(a.Branches, b.Branches, func(x, y flows.Node) bool { return x.Name == y.Name && x.Kind == y.Kind })
+}
+
+// endsElse reports whether other events, or other ends of what they started, end two nodes.
+func endsElse(old, now any) bool {
+	switch a := old.(type) {
+	case *flows.Wait:
+		b, ok := now.(*flows.Wait)
+		return !ok || a.Event != b.Event
+	case *flows.Parallel:
+		b, ok := now.(*flows.Parallel)
+		return !ok || a.Need() != b.Need() || cmp.Or(a.OnError, flows.OnErrorStop) != cmp.Or(b.OnError, flows.OnErrorStop)
+	case *flows.Each:
+		b, ok := now.(*flows.Each)
+		return !ok || cmp.Or(a.OnError, flows.OnErrorStop) != cmp.Or(b.OnError, flows.OnErrorStop)
+	}
+	return false
 }
 
 // asksElse reports whether an answer to what one node asks is none to what the other one asks.

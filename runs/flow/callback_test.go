@@ -1,6 +1,7 @@
 package flow_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/claybot/claybot"
@@ -51,6 +52,28 @@ func TestCallbacks(t *testing.T) {
 		got, err := p.Record(t.Context(), flow.Recording{Run: claybot.Run{ID: "case", State: claybot.RunSucceeded}, Message: message, Records: played.Log})
 		if err != nil || len(got.Expect.Path) != len(played.Path) {
 			t.Errorf("%s: recorded %+v, %v", c.Name, got, err)
+		}
+	}
+}
+
+// A live replay uses what a program sent, which knows the address of the earlier run; where that had expired, it waits
+// again.
+func TestReplayOfCallbacks(t *testing.T) {
+	p := player(t, calledBack)
+	for _, c := range calledBackWays {
+		c.Trigger.User = "chat/ann"
+		played, err := p.Play(t.Context(), c, 0, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Past, c.Replay = played.Log, &claybot.FlowReplay{Run: "case"}
+		c.Answers = obj{"paid": "expire", "again": "expire"}
+		c.Expect = flow.Expected{Path: played.Path}
+		if wrong, got, err := p.Test(t.Context(), c); err != nil || len(wrong) > 0 || len(got.Replies) > 0 {
+			t.Errorf("%s: %v %s, sent %q", c.Name, err, strings.Join(wrong, "\n"), got.Replies)
+		}
+		if wrong, _, err := p.Crash(t.Context(), c); err != nil || len(wrong) > 0 {
+			t.Errorf("%s: cut off: %v %s", c.Name, err, strings.Join(wrong, "\n"))
 		}
 	}
 }

@@ -176,6 +176,13 @@ func (v *visit) actsAs(n *flows.Node) bool {
 	return true
 }
 
+// event reports whether the node waits for a call of a program, which knows the address of the run that is
+// replayed, and no other one.
+func (v *visit) event() bool {
+	spec, ok := v.node.Spec.(*flows.Wait)
+	return ok && spec.Event != ""
+}
+
 // pure reports whether the node only computes.
 func (v *visit) pure() bool {
 	switch v.node.Spec.(type) {
@@ -192,8 +199,8 @@ func (v *visit) rehearse(ctx context.Context, try int) (out Result, next string,
 	if v.pure() || v.past == nil && !dry {
 		return out, "", false, nil
 	}
-	if v.past != nil && (dry || v.acts()) && !v.again() {
-		if e := v.past.visit(v.node.Name, v.number); e != nil {
+	if v.past != nil && (dry || v.acts() || v.event()) && !v.again() {
+		if e := v.past.visit(v.node.Name, v.number); e != nil && (dry || !v.event() || e.reason != CodeExpired) {
 			out, next, err = v.reuse(*e)
 			return out, next, true, err
 		}
