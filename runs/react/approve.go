@@ -77,11 +77,16 @@ func (p *approvals) approved(ctx context.Context, group []pending) (part []pendi
 }
 
 // decide says what happens with a call. One that will not run anyway needs no
-// approval.
+// approval, and neither does tools.Finish, which does nothing but end the run.
 func (p *approvals) decide(ctx context.Context, call pending) tools.Decision {
-	if p.gate.dry || p.gate.verdict(call) != "" || p.tools.Check(call.ToolCall) != nil {
+	if p.gate.dry || call.Name == tools.Finish || p.gate.verdict(call) != "" || p.tools.Check(call.ToolCall) != nil {
 		return tools.Decision{Verdict: tools.Allow}
 	}
+	return p.rule(ctx, call)
+}
+
+// rule says what the rules of the moment say about a call.
+func (p *approvals) rule(ctx context.Context, call pending) tools.Decision {
 	spec, _ := p.tools.Spec(call.Name)
 	env := p.gate.env(call.ToolCall)
 	env.Say = texts.Of(ctx).Say
@@ -91,9 +96,28 @@ func (p *approvals) decide(ctx context.Context, call pending) tools.Decision {
 // asked reports whether a person was asked about a call before, and it may run:
 // a no, and other arguments, stand, although no person would be asked now.
 func (p *approvals) asked(call pending) bool {
-	return p.turn.Reader != nil && p.gate.verdict(call) == "" && p.talk.asked(func(q claybot.Question) bool {
+	return p.turn.Reader != nil && p.gate.verdict(call) == "" && p.wasAsked(call)
+}
+
+// wasAsked reports whether a person was asked about a call in this run.
+func (p *approvals) wasAsked(call pending) bool {
+	return p.talk.asked(func(q claybot.Question) bool {
 		return q.Type == claybot.QuestionConfirm && q.Tool == call.Name && q.ToolCallID == call.ID
 	})
+}
+
+// again says why a call must not run that an earlier pass started and that took no effect,
+// where the rules have changed since; empty: it may. An answer could not be told from one
+// that was given before the start, so no person is asked about it.
+func (p *approvals) again(ctx context.Context, call pending) (refused string) {
+	switch d := p.rule(ctx, call); d.Verdict {
+	case tools.Allow:
+		return ""
+	case tools.Refuse:
+		return notApproved + ": " + d.Why
+	default:
+		return notApproved + ": it was interrupted before it took effect, and needs an approval now; make the call again to have a person asked"
+	}
 }
 
 // consent is what people say to a call, asked one after another until they are

@@ -28,6 +28,10 @@ type approver interface {
 	// approved is the part of a group that may run now. When its first call needs an
 	// approval, refused says why it must not run, and wait what it waits for.
 	approved(ctx context.Context, group []pending) (part []pending, refused string, wait *claybot.Awaiting, err error)
+	// wasAsked reports whether a person was asked about a call in this run.
+	wasAsked(call pending) bool
+	// again says why a call must not run that an earlier pass started in vain; empty: it may.
+	again(ctx context.Context, call pending) (refused string)
 }
 
 // settle gives every call of the last answer its result, in order. Neighbours
@@ -97,14 +101,14 @@ func (c *calls) do(ctx context.Context, group []pending) ([]claybot.Record, *cla
 	ran := make([]bool, len(group))
 	for i, call := range group {
 		why := c.gate.verdict(call)
-		if why == interrupted {
+		if why == interrupted && !c.consent.wasAsked(call) { // else a person may have given it other arguments
 			switch found, result := c.tools.Probe(ctx, c.gate.env(call.ToolCall), call.ToolCall); found {
 			case tools.Done:
 				results[i] = result
 				results[i].Step = c.talk.progress.steps
 				continue
 			case tools.NotDone:
-				why = ""
+				why = c.consent.again(ctx, call)
 			case tools.Unknown:
 			}
 		}

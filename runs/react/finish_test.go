@@ -175,3 +175,47 @@ func TestPushBackEndsNoRun(t *testing.T) {
 		}
 	})
 }
+
+// A note beside other calls would hide what came of them: finish runs only alone.
+func TestFinishRunsAlone(t *testing.T) {
+	end := claybot.ToolCall{ID: "f", Name: tools.Finish, Args: `{"note":"done"}`}
+	const alone = "1 f false error: not run: call finish alone, after you have read the results of the other calls"
+	for name, tt := range map[string]struct {
+		calls []claybot.ToolCall
+		want  []string
+	}{
+		"behind a call that fails": {[]claybot.ToolCall{call("a", "gone", "x"), end}, []string{`1 a false error: unknown tool "gone"`, alone}},
+		"before a call":            {[]claybot.ToolCall{end, call("a", "look", "x")}, []string{alone, "1 a true seen x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newJournal("go")
+			if err := j.run(t, requiring(t, llmtest.NewScript(llmtest.Use(tt.calls...), llmtest.Use(claybot.ToolCall{ID: "g", Name: tools.Finish, Args: `{"note":"it failed"}`})), 1)); err != nil {
+				t.Fatal(err)
+			}
+			got := j.lines()[2:4]
+			if !strings.HasPrefix(got[0], tt.want[0]) || !strings.HasPrefix(got[1], tt.want[1]) || j.last().Text != "it failed" {
+				t.Errorf("got\n%s", strings.Join(j.lines(), "\n"))
+			}
+		})
+	}
+}
+
+// An answer in a format is what was asked for, so it is not pushed back.
+func TestFormatIsNotPushedBack(t *testing.T) {
+	j := newJournal("go")
+	j.messages = []claybot.AgentMessage{{Format: &claybot.AnswerFormat{}}}
+	if err := j.run(t, requiring(t, llmtest.NewScript(llmtest.Say(`{"n":1}`)), 3)); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, short(j), []string{"user_message go", `1 assistant {"n":1}`})
+}
+
+// No person is asked whether a run may end, whatever needs an approval.
+func TestFinishNeedsNoApproval(t *testing.T) {
+	j := newJournal("go")
+	l := requiring(t, llmtest.NewScript(finish("done")), 1)
+	l.Approve = func(claybot.Agent) react.Rules { return react.Rules{Ask: []string{"*"}} }
+	if err := j.run(t, l); err != nil || j.last().Text != "done" {
+		t.Errorf("%v, %v", err, j.lines())
+	}
+}

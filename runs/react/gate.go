@@ -29,6 +29,8 @@ type gate struct {
 func (g *gate) verdict(call pending) string {
 	limits := g.talk.progress.limits
 	switch over := g.talk.progress.spent.Over(limits); {
+	case call.Name == tools.Finish && g.talk.progress.round > 1:
+		return "error: not run: call " + tools.Finish + " alone, after you have read the results of the other calls"
 	case call.Name == tools.Finish: // which ends what the limits bound
 		return ""
 	case call.inStep > limits.StepCalls:

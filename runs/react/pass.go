@@ -56,7 +56,7 @@ func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass 
 	}
 	compaction := &compaction{turn: t, talk: talk, window: w, model: model, log: log}
 	return &pass{
-		turn: t, talk: talk, compaction: compaction, prompt: prompt, now: now, maxSteps: maxSteps, pushBacks: ask(l.RequireTool, t.Agent),
+		turn: t, talk: talk, compaction: compaction, prompt: prompt, now: now, maxSteps: maxSteps, pushBacks: l.pushBacks(t),
 		answers: &answerer{
 			costs: t, talk: talk, window: w, chat: &chat{turn: t, model: model, window: w, format: formatOf(t)}, compaction: compaction,
 			limits: &extension{turn: t, talk: talk, budgets: l.Budgets, log: log}, log: log,
@@ -74,6 +74,15 @@ func ask[T any](setting func(claybot.Agent) T, a claybot.Agent) (v T) {
 		v = setting(a)
 	}
 	return v
+}
+
+// pushBacks is how many answers without calls a turn may push back: none where its answer has a
+// format, because there the answer itself is what was asked for.
+func (l *Loop) pushBacks(t *runs.Turn) int {
+	if formatOf(t) != nil {
+		return 0
+	}
+	return ask(l.RequireTool, t.Agent)
 }
 
 // tools are those of an agent.

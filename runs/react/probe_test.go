@@ -10,6 +10,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
+	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/runs/runstest"
 	"github.com/claybot/claybot/tools"
 )
@@ -136,5 +137,49 @@ func TestProbeCrashAtEveryStep(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A call about which a person was asked is not probed: an edit of its arguments would be lost. One that
+// took no effect goes by the rules of the moment.
+func TestProbeOfApproved(t *testing.T) {
+	const doubt = "interrupted, outcome unknown: it may have taken effect and was not run again"
+	ask, none := react.Rules{Ask: []string{"pay"}}, react.Rules{}
+	for name, tt := range map[string]struct {
+		before, after react.Rules
+		answer        claybot.Answer
+		paid          int
+		want          string
+	}{
+		"approved with other arguments": {ask, ask, edited("telegram/1", `{"word":"3"}`), 0, doubt},
+		"approved":                      {ask, none, yes(), 0, doubt},
+		"needs an approval now":         {none, ask, claybot.Answer{}, 0, "not approved: it was interrupted before it took effect, and needs an approval now; make the call again to have a person asked"},
+		"needs none":                    {none, none, claybot.Answer{}, 1, "paid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &ledger{paid: map[string]int{}, probe: book, dies: "before"}
+			j := newJournal("go")
+			ctx, die := context.WithCancelCause(t.Context())
+			set := l.set(t, die)
+			first := loop(llmtest.NewScript(llmtest.Use(call("a", "pay", "1"))), set)
+			first.Approve = func(claybot.Agent) react.Rules { return tt.before }
+			if len(tt.answer.Value) > 0 {
+				until(t, j.run(t, first))
+				j.say("approve/a", tt.answer)
+			}
+			if err := j.pass(ctx, first, j.turn(), 0, true); err == nil || j.started["a"] == "" {
+				t.Fatalf("the call was not cut off: %v", err)
+			}
+			l.dies = ""
+			then := loop(llmtest.NewScript(llmtest.Say("ok")), set)
+			then.Approve = func(claybot.Agent) react.Rules { return tt.after }
+			if err := j.run(t, then); err != nil {
+				t.Fatal(err)
+			}
+			r := j.records[len(j.records)-2]
+			if l.paid["a"] != tt.paid || r.Text != tt.want || r.ToolCallID != "a" || r.Interrupted != (tt.want == doubt) {
+				t.Errorf("paid %d times, result %+v", l.paid["a"], r)
+			}
+		})
 	}
 }

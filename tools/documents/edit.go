@@ -56,6 +56,14 @@ func (p place) Write(ctx context.Context, path, text, from string) (_ tools.Resu
 	return writeKept(ctx, p.files, p.env, path, text, tainted)
 }
 
+func (p place) Wrote(ctx context.Context, path, text string) (tools.Result, bool, error) {
+	wrote, err := wrote(ctx, p.files, p.env, path, text)
+	if err != nil || !wrote {
+		return tools.Result{}, false, err
+	}
+	return changed(p.env, path, true), true, nil
+}
+
 func (p place) Delete(ctx context.Context, path string) (tools.Result, error) {
 	return removeKept(ctx, p.files, p.env, path)
 }

@@ -53,6 +53,8 @@ type change struct {
 	// Made are the sums of what the run has written, or was about to; removed where it
 	// deleted the file.
 	Made []string `json:"made"`
+	// By is the call whose sum is the last of Made.
+	By string `json:"by,omitempty"`
 }
 
 // removed stands for no file where a sum stands for its content.
@@ -137,15 +139,33 @@ func keep(ctx context.Context, files Backend, env tools.Env, path, made string) 
 		i, j.Files = len(j.Files), append(j.Files, c)
 	}
 	c := &j.Files[i]
-	if !slices.Contains(c.Made, made) {
-		c.Made = append(c.Made, made)
-		c.Made = c.Made[max(len(c.Made)-maxStates, 0):]
-	}
+	c.Made = append(slices.DeleteFunc(c.Made, func(sum string) bool { return sum == made }), made)
+	c.Made, c.By = c.Made[max(len(c.Made)-maxStates, 0):], env.CallID
 	b, err := json.Marshal(j)
 	if err != nil {
 		return false, broken("keeping what was there before", err)
 	}
 	return true, aside.Write(ctx, folder+"/"+runFile, string(b))
+}
+
+// wrote reports whether a call has made a file exactly this text. A call that was cut off before its
+// write has announced another text than the file has; of a call behind which another one has written
+// the file in the same run, nothing is known.
+func wrote(ctx context.Context, files Backend, env tools.Env, path, text string) (bool, error) {
+	aside, ok := files.aside(env.Agent.ID)
+	if !ok || env.Run == "" || env.CallID == "" || env.Undo {
+		return false, nil
+	}
+	j, err := readJournal(ctx, aside, runFolder(env.Run))
+	if hasCode(err, NoEntry) {
+		return false, nil
+	}
+	i := slices.IndexFunc(j.Files, func(c change) bool { return c.Path == path })
+	if err != nil || i < 0 || j.Files[i].By != env.CallID {
+		return false, err
+	}
+	made := j.Files[i].Made
+	return len(made) > 0 && made[len(made)-1] == sum(text), nil
 }
 
 func keepOld(ctx context.Context, files, aside Backend, folder, path string, n int) (change, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -124,6 +125,51 @@ func TestUndoEffects(t *testing.T) {
 		}
 		if u := call(a.env, "read_file", `{"path":"notes/a"}`); u != nil {
 			t.Errorf("reading has an effect: %+v", u)
+		}
+	})
+}
+
+// Of an edit that was cut off, what was kept before it says whether it was made: that the new text stands
+// in the file, or the old one does not, says nothing. One that was made can be undone.
+func TestEditIsProbed(t *testing.T) {
+	everywhere(t, func(t *testing.T, a agent) {
+		for name, tt := range map[string]struct {
+			before   string
+			from, to string
+			by       string // the call that made the edit; empty: none did
+			after    string // that another call wrote then
+			want     tools.Probed
+		}{
+			"made":                       {before: "one two", from: "one", to: "1", by: "e", want: tools.Done},
+			"made, nothing in its place": {before: "one two", from: "one ", to: "", by: "e", want: tools.Done},
+			"made, around the old text":  {before: "one two", from: "one", to: "one and", by: "e", want: tools.Done},
+			"made, then overwritten":     {before: "one two", from: "one", to: "1", by: "e", after: "1 three", want: tools.Unknown},
+			"not made":                   {before: "one two", from: "one", to: "1", want: tools.NotDone},
+			"the new text stood there":   {before: "1 two", from: "one", to: "1", want: tools.Unknown},
+			"nothing to delete":          {before: "two", from: "one ", to: "", want: tools.Unknown},
+			"an earlier call made it":    {before: "one two", from: "one", to: "1", by: "earlier", want: tools.Unknown},
+		} {
+			env := a.env
+			env.Run = claybot.RunID("r-" + strings.NewReplacer(" ", "-", ",", "").Replace(name))
+			path := string(env.Run)
+			a.put(path, tt.before)
+			edit := claybot.ToolCall{Name: "edit_file", Args: fmt.Sprintf(`{"path":%q,"old_text":%q,"new_text":%q}`, path, tt.from, tt.to)}
+			do := func(id string, c claybot.ToolCall) claybot.Record {
+				env.CallID, c.ID = id, id
+				return a.set.Do(t.Context(), env, c).Record
+			}
+			var made claybot.Record
+			if tt.by != "" {
+				made = do(tt.by, edit)
+			}
+			if tt.after != "" {
+				do("w", claybot.ToolCall{Name: "write_file", Args: fmt.Sprintf(`{"path":%q,"text":%q}`, path, tt.after)})
+			}
+			env.CallID, edit.ID = "e", "e"
+			got, r := a.set.Probe(t.Context(), env, edit)
+			if got != tt.want || got == tools.Done && (!r.OK || r.ToolCallID != "e" || r.Text != path+" is changed" || !reflect.DeepEqual(r.Undo, made.Undo) || r.Undo == nil) {
+				t.Errorf("%s: %v, %+v, undo %+v, want %v", name, got, r, r.Undo, tt.want)
+			}
 		}
 	})
 }

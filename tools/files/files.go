@@ -83,6 +83,11 @@ func (p place) Write(ctx context.Context, path, text, from string) (tools.Result
 	return tools.Result{What: fmt.Sprintf(did, path)}, tools.WorkspaceFault(err)
 }
 
+// Wrote knows nothing: a workspace keeps no account of what calls write.
+func (place) Wrote(context.Context, string, string) (tools.Result, bool, error) {
+	return tools.Result{}, false, nil
+}
+
 func (p place) Delete(ctx context.Context, path string) (tools.Result, error) {
 	files, ok := p.Workspace.(workspace.Remover)
 	if !ok {

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/claybot/claybot/tools"
 )
 
 // Limits of what one call shows. A result above 32 KiB would be cut in the middle; the
@@ -104,21 +102,14 @@ func Edit(path, text, from, to string, all bool, limit int) (string, int, error)
 	return strings.Replace(text, from, to, n), n, nil
 }
 
-// Edited tells whether the text of a file is what Edit has made of it: Unknown where it may be
-// so, but Edit could also be made now.
-func Edited(path, text, from, to string, all bool, limit int) tools.Probed {
+// Untouched reports whether an edit was surely not made: Edit can be made now, and the text of the
+// file cannot be what Edit has made of it.
+func Untouched(path, text, from, to string, all bool, limit int) bool {
 	if strings.Contains(text, "\r\n") { // Edit may have changed from and to
-		return tools.Unknown
+		return false
 	}
 	_, _, err := Edit(path, text, from, to, all, limit)
-	made, open := mayResult(text, from, to, all), err == nil
-	switch {
-	case made && !open && !strings.Contains(text, from):
-		return tools.Done
-	case open && !made:
-		return tools.NotDone
-	}
-	return tools.Unknown
+	return err == nil && !mayResult(text, from, to, all)
 }
 
 // maxTrials is how many places of a text mayResult looks at; of more, it says that one may be it.

@@ -17,6 +17,9 @@ type Files interface {
 	// Write makes or replaces a file and returns what the call did, without a text. from is
 	// the file whose text it keeps a part of; empty: none.
 	Write(ctx context.Context, path, text, from string) (tools.Result, error)
+	// Wrote reports whether this call has written a file and made it exactly this text; false where
+	// nothing is known of that. What the call did has no text.
+	Wrote(ctx context.Context, path, text string) (tools.Result, bool, error)
 	// Delete deletes a file and returns what the call did, without a text. A mark of the file
 	// that says its text is untrusted stays.
 	Delete(ctx context.Context, path string) (tools.Result, error)
@@ -106,7 +109,8 @@ type editing struct {
 }
 
 // edit is Once: where the new text contains the old one, a second edit would edit the
-// first. Mostly the file tells whether the first was made.
+// first. That the first was made, only files know that keep what a call writes; that it was not,
+// mostly the file tells.
 func (s Set) edit() tools.Tool {
 	spec := s.Spec("edit_file", "Replaces a part of a text file"+s.in("of")+" by another text.", tools.Once)
 	spec.Probe = func(ctx context.Context, env tools.Env, args json.RawMessage) (tools.Probed, tools.Result, error) {
@@ -122,7 +126,17 @@ func (s Set) edit() tools.Tool {
 		if err != nil {
 			return tools.Unknown, tools.Result{}, err
 		}
-		return Edited(path, text, in.Old, in.New, in.All, s.MaxWrite), tools.Result{Text: path + " is changed"}, nil
+		r, made, err := files.Wrote(ctx, path, text)
+		r.Text = path + " is changed"
+		switch {
+		case err != nil:
+			return tools.Unknown, tools.Result{}, err
+		case made:
+			return tools.Done, r, nil
+		case Untouched(path, text, in.Old, in.New, in.All, s.MaxWrite):
+			return tools.NotDone, tools.Result{}, nil
+		}
+		return tools.Unknown, tools.Result{}, nil
 	}
 	return with(s, spec, func(ctx context.Context, env tools.Env, in editing) (tools.Result, error) {
 		files, path, err := s.Open(ctx, env, in.Path)
