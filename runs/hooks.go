@@ -11,9 +11,9 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// Hooks hear of the nodes of runs and the edges between them, whatever the engine: of graphs, of
-// workflows, and of the loop of model and tools, whose nodes are model and tools. They see facts that
-// are stored, in the order of the run, each at most once, and change nothing. nil: nothing is heard.
+// Hooks are functions that are called for the nodes of runs and the edges between them, whatever the engine: of graphs, of
+// workflows, and of the loop of model and tools, whose nodes are model and tools. They are given facts that
+// are stored, in the order of the run, each at most once, and change nothing. nil: it is not called.
 //
 // An error or a panic is only logged. A hook that is slow keeps no run waiting: facts wait for it, up
 // to 1,024, and later ones are lost.
@@ -38,13 +38,14 @@ type HookCaller struct {
 	log   *slog.Logger
 	facts chan hooked
 	lost  atomic.Int64
-	left  map[claybot.RunID]string // the node that a run of the loop left last
+	left  map[claybot.RunID]string // the node that a run of the loop left last, unless facts were lost since
 }
 
 // A hooked is an event of a run, and the engine of that run.
 type hooked struct {
 	engine string
 	event  claybot.Event
+	lost   int64 // facts before it, of any run
 }
 
 // NewHookCaller returns the caller of hooks; nil where there are none.
@@ -60,10 +61,13 @@ func (c *HookCaller) Event(engine string, e claybot.Event) {
 	if c == nil {
 		return
 	}
+	lost := c.lost.Swap(0)
 	select {
-	case c.facts <- hooked{engine, e}:
+	case c.facts <- hooked{engine, e, lost}:
 	default:
-		c.lost.Add(1)
+		if c.lost.Add(lost+1) == 1 {
+			c.log.Warn("hooks are too slow; facts are lost from now on")
+		}
 	}
 }
 
@@ -75,10 +79,9 @@ func (c *HookCaller) Run(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for {
+		for ctx.Err() == nil { // else select might take a fact that waits
 			select {
 			case <-ctx.Done():
-				return
 			case f := <-c.facts:
 				c.tell(ctx, f)
 			}
@@ -96,8 +99,9 @@ func (c *HookCaller) Run(ctx context.Context) {
 
 // tell calls the hooks for an event.
 func (c *HookCaller) tell(ctx context.Context, f hooked) {
-	if n := c.lost.Swap(0); n > 0 {
-		c.log.Warn("hooks are too slow; facts were lost", "facts", n)
+	if f.lost > 0 {
+		c.log.Warn("hooks are too slow; facts were lost", "facts", f.lost)
+		clear(c.left) // what a run entered or left since may be among them
 	}
 	e := f.event
 	switch e.Type {

@@ -152,11 +152,11 @@ func TestHooksAreSlow(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if n != 1025 || !strings.Contains(log.String(), "facts=975") {
-			t.Errorf("called %d times: %s", n, log.String())
-		}
 		c.Event(claybot.EnginePlan, edge("r1", "a", "b"))
 		synctest.Wait()
+		if n != 1026 || !strings.Contains(log.String(), "facts=975") {
+			t.Errorf("called %d times: %s", n, log.String())
+		}
 		began := time.Now()
 		stop()
 		<-ended
@@ -164,6 +164,60 @@ func TestHooksAreSlow(t *testing.T) {
 			t.Errorf("it stopped after %s", took)
 		}
 		close(free)
+	})
+}
+
+// After the end of the process no hook is called, also where facts wait. select takes any of its cases, so
+// many callers are stopped.
+func TestHooksEnd(t *testing.T) {
+	for range 50 {
+		n := 0
+		c := runs.NewHookCaller(runs.Hooks{Edge: func(context.Context, claybot.RunID, string, string) error { n++; return nil }}, slog.New(slog.DiscardHandler))
+		for range 10 {
+			c.Event(claybot.EnginePlan, edge("r1", "a", "b"))
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		if c.Run(ctx); n > 0 {
+			t.Fatalf("%d hooks are called after the end", n)
+		}
+	}
+}
+
+// Where facts are lost, no edge is told between nodes that were not neighbours, and the log says at once
+// that it happens.
+func TestHooksLose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		var edges []string
+		free := make(chan bool)
+		c := runs.NewHookCaller(runs.Hooks{
+			Enter: func(context.Context, claybot.RunID, string, int) error { <-free; return nil },
+			Edge: func(_ context.Context, _ claybot.RunID, from, to string) error {
+				edges = append(edges, from+">"+to)
+				return nil
+			},
+		}, slog.New(slog.NewTextHandler(&log, nil)))
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go c.Run(ctx)
+		c.Event(claybot.EngineReact, runs.NodeBegan("r2", "model", 1))
+		synctest.Wait() // it hangs there
+		c.Event(claybot.EngineReact, runs.NodeEnded("r1", "model", 1, "ok", 0))
+		for range 1023 {
+			c.Event(claybot.EnginePlan, runs.NodeEnded("r3", "a", 1, "ok", 0))
+		}
+		c.Event(claybot.EngineReact, runs.NodeBegan("r1", "tools", 1)) // lost
+		if !strings.Contains(log.String(), "facts are lost from now on") {
+			t.Errorf("the log says %q", log.String())
+		}
+		close(free)
+		synctest.Wait()
+		c.Event(claybot.EngineReact, runs.NodeBegan("r1", "other", 2))
+		synctest.Wait()
+		if len(edges) > 0 {
+			t.Errorf("edges %v", edges)
+		}
 	})
 }
 
