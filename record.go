@@ -124,6 +124,9 @@ type Index struct {
 	// Person: Files has what is for the agent's person alone, so a run that others read must not
 	// see it.
 	Person bool `json:"person,omitempty"`
+	// Unread: there are files that cannot be read now, so the Files that a conversation was told last
+	// hold. It is never stored.
+	Unread bool `json:"-"`
 	// Owner: the notes of the agent's person may be in it, so a run that others read must
 	// not see it.
 	Owner bool `json:"owner,omitempty"`

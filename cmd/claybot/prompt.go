@@ -219,7 +219,7 @@ func (p *prompter) index(t *runs.Turn) (claybot.Index, error) {
 	text, err := p.stores.skills().Prompt(ctx, notes.Skills)
 	files, unread := p.box.promptFiles(ctx, a, t.Place())
 	err = errors.Join(err, unread)
-	index := claybot.Index{Text: strings.TrimSpace(text), Files: files.text, Person: files.person, Private: files.private}
+	index := claybot.Index{Text: strings.TrimSpace(text), Files: files.text, Person: files.person, Private: files.private, Unread: files.unread}
 	if notes.Off {
 		return index, err
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -32,31 +33,31 @@ type promptFiles struct {
 	text    string
 	private bool // not everybody may read it
 	person  bool // it is of the agent's person, so a run that others read must not see it
+	unread  bool // there is more, which cannot be read now: what was told last holds
 }
 
 // promptFiles returns what the files say to an agent, for a run whose place is at. A file of the
-// folder that the profile names counts before one that the agent can write. The folder has a USER.md for
-// each person, in a folder of their ID, which only runs get that this person alone reads.
+// folder that the profile names counts before one that the agent can write, also while it cannot be
+// read. The folder has a USER.md for each person, in a folder of their ID. That, and one that the agent
+// can write, only runs get that this person alone reads.
 func (b *toolbox) promptFiles(ctx context.Context, a claybot.Agent, at claybot.Route) (all promptFiles, err error) {
 	p := b.config.profile(a)
 	if a.Descriptor.Type == claybot.AgentSubagent || p.PromptDir == "" && p.Engine.Deep == nil {
 		return all, nil
 	}
-	soul, user := b.inFolder(p.PromptDir, soulFile), ""
-	if p.PromptDir != "" && b.alone(ctx, a, at) {
-		owner := a.Descriptor.OwnerID()
-		for _, id := range append([]string{owner}, b.config.Load().Identities(owner)...) {
-			if connector, person, found := strings.Cut(id, "/"); found && user == "" {
-				user = b.inFolder(p.PromptDir, connector, person, userFile)
-			}
-		}
+	alone := b.alone(ctx, a, at)
+	soul, noSoul := b.inFolder(p.PromptDir, soulFile)
+	user, noUser := "", false
+	if alone {
+		user, noUser = b.ofPerson(p.PromptDir, a.Descriptor.OwnerID())
 	}
-	all.person, all.private = user != "", user != ""
+	all.private = user != ""
 	for _, own := range []struct {
 		name string
 		text *string
-	}{{soulFile, &soul}, {userFile, &user}} {
-		if *own.text != "" || p.Engine.Deep == nil {
+		may  bool
+	}{{soulFile, &soul, !noSoul}, {userFile, &user, alone && !noUser}} {
+		if *own.text != "" || !own.may || p.Engine.Deep == nil {
 			continue
 		}
 		if *own.text, err = b.ownFile(ctx, tools.Env{Agent: a, Place: at}, p.Engine.Deep.Settings(), own.name); err != nil {
@@ -64,8 +65,20 @@ func (b *toolbox) promptFiles(ctx context.Context, a claybot.Agent, at claybot.R
 		}
 		all.private = all.private || *own.text != ""
 	}
-	all.text = strings.TrimSpace(soul + "\n\n" + user)
+	all.text, all.unread = strings.TrimSpace(soul+"\n\n"+user), noSoul || noUser
+	all.person = user != "" || alone && all.unread
 	return all, nil
+}
+
+// ofPerson returns what the USER.md of a person says in a folder that an operator keeps: that of the
+// account itself, else that of another one of the person. unread: it is there, and cannot be read.
+func (b *toolbox) ofPerson(dir, owner string) (text string, unread bool) {
+	for _, id := range append([]string{owner}, b.config.Load().Identities(owner)...) {
+		if connector, person, found := strings.Cut(id, "/"); found && text == "" && !unread {
+			text, unread = b.inFolder(dir, connector, person, userFile)
+		}
+	}
+	return text, unread
 }
 
 // alone reports whether the person of an agent alone reads a run whose place is at.
@@ -77,24 +90,24 @@ func (b *toolbox) alone(ctx context.Context, a claybot.Agent, at claybot.Route) 
 	return b.system().Subagents.Directory.DisclosesNotes(ctx, tools.Env{Agent: a, Place: at}, false) == nil
 }
 
-// inFolder returns what a file says that an operator keeps; empty if there is none. One that is no
-// text is left out, with a line in the log.
-func (b *toolbox) inFolder(dir string, path ...string) string {
+// inFolder returns what a file says that an operator keeps; empty if there is none. unread: it is there,
+// and cannot be read, or is no text; the log says so once.
+func (b *toolbox) inFolder(dir string, path ...string) (said string, unread bool) {
 	if dir == "" {
-		return ""
+		return "", false
 	}
 	text, size, err := readPlain(dir, path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return ""
+		return "", false
 	case err != nil:
 		name := filepath.Join(append([]string{dir}, path...)...)
 		if _, logged := b.unread.LoadOrStore(name+": "+err.Error(), true); !logged {
-			b.log.Warn("file left out of system prompts", "file", name, "err", err)
+			b.log.Warn("file of system prompts cannot be used; conversations keep what they were told last", "file", name, "err", err)
 		}
-		return ""
+		return "", true
 	}
-	return framed(path[len(path)-1], text, size)
+	return framed(path[len(path)-1], text, size), false
 }
 
 // ownFile returns what a file says that the agent can write by the tools of a deep agent. What a
@@ -112,7 +125,7 @@ func (b *toolbox) ownFile(ctx context.Context, env tools.Env, deep *claybot.Deep
 	case err != nil:
 		return "", fmt.Errorf("read %s of agent %s: %w", name, env.Agent.ID, err)
 	case tainted:
-		return name + " is left out here: it was written under the influence of untrusted content.", nil
+		return name + " is left out here: the run that wrote it had read untrusted content.", nil
 	}
 	size := int64(len(text))
 	if text, err = asText(text[:min(len(text), maxPromptFile)], size); err != nil {
@@ -121,17 +134,57 @@ func (b *toolbox) ownFile(ctx context.Context, env tools.Env, deep *claybot.Deep
 	return framed(name, text, size), nil
 }
 
-// errLink is of a path with a link in it, which might lead to the file of another person.
-var errLink = errors.New("it is a link, or behind one; links are not followed")
+// errLink is of a path with a link in it that might lead to the file of another person.
+var errLink = errors.New("it is a link to another path, or behind one; such links are not followed")
 
-// readPlain returns the beginning of a text file below a folder, and the size of the file. It follows no
-// link and waits for no pipe, so whoever may write there cannot lead it elsewhere.
+// readPlain returns the beginning of a text file below a folder, and the size of the file. It follows
+// links only to the same path elsewhere in the folder, as in a mounted ConfigMap, where SOUL.md leads to
+// ..data/SOUL.md, and waits for no pipe. So who may write there cannot lead it to the file of another
+// person. fs.ErrNotExist: there is no such file.
 func readPlain(dir string, path []string) (text string, size int64, err error) {
 	for _, part := range path {
 		if !filepath.IsLocal(part) || part == "." || strings.ContainsAny(part, `/\`) { // an ID of two parts has no folder
 			return "", 0, fs.ErrNotExist
 		}
 	}
+	for range 3 {
+		real, parts, err := resolved(dir, path)
+		if err != nil {
+			return "", 0, err
+		}
+		if text, size, err = readUnlinked(real, parts); !errors.Is(err, fs.ErrNotExist) {
+			return text, size, err
+		}
+	}
+	return "", 0, errors.New("it is replaced again and again")
+}
+
+// resolved returns a folder, and a path below it, without their links.
+func resolved(dir string, path []string) (real string, parts []string, err error) {
+	if real, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", nil, err
+	}
+	named := filepath.Join(append([]string{real}, path...)...)
+	found, err := filepath.EvalSymlinks(named)
+	if _, there := os.Lstat(named); errors.Is(err, fs.ErrNotExist) && there == nil {
+		return "", nil, errors.New("it is a link that leads nowhere")
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	below, err := filepath.Rel(real, found)
+	if err != nil {
+		return "", nil, err
+	}
+	parts = strings.Split(below, string(filepath.Separator))
+	if n := len(parts) - len(path); !filepath.IsLocal(below) || n < 0 || !slices.Equal(parts[n:], path) {
+		return "", nil, errLink
+	}
+	return real, parts, nil
+}
+
+// readUnlinked reads a file below a folder, and follows no link.
+func readUnlinked(dir string, path []string) (text string, size int64, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return "", 0, err

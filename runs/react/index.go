@@ -62,6 +62,10 @@ func (p *pass) index() error {
 	if known != nil {
 		before = *known
 	}
+	if p.now.Unread && before.Files != "" {
+		p.now.Files, p.now.Person, p.now.Private = before.Files, p.now.Person || before.Person, p.now.Private || before.Private
+	}
+	p.now.Unread = false
 	r := claybot.Record{Type: claybot.RecordIndex, At: claybot.Now(), Run: p.turn.Run.ID, Index: p.now}
 	begun := slices.ContainsFunc(claybot.Restored(all), func(r claybot.Record) bool {
 		return r.Type == claybot.RecordAssistant || r.Type == claybot.RecordSummary

@@ -200,3 +200,22 @@ func TestIndexCrash(t *testing.T) {
 		}
 	}
 }
+
+// While files cannot be read, those that a conversation was told last hold: none is called gone, and
+// none takes their place.
+func TestUnreadFiles(t *testing.T) {
+	x := newIndexed(t)
+	x.now = claybot.Index{Files: "SOUL USER", Person: true, Private: true}
+	x.want(x.ask("m1"), "prompt\n\nSOUL USER", "m1")
+	x.now = claybot.Index{Unread: true, Person: true}
+	x.want(x.ask("m2"), "prompt\n\nSOUL USER", "m1", "here I am", "m2")
+	x.now = claybot.Index{Files: "USER", Unread: true, Person: true, Text: "- a"}
+	x.want(x.ask("m3"), "prompt\n\nSOUL USER", "New in the list of your notes and skills:\n- a", "m3")
+	for _, r := range x.j.records {
+		if r.Index != nil && (r.Index.Files != "SOUL USER" || !r.Index.Private || r.Index.Unread) {
+			t.Errorf("%+v", r.Index)
+		}
+	}
+	x.now = claybot.Index{Files: "USER", Text: "- a"}
+	x.want(x.ask("m4"), "prompt", "SOUL.md and USER.md have changed. They hold as follows, and no longer as before:\nUSER\nNew in the list of your notes and skills:\n- a", "m4")
+}
