@@ -19,8 +19,8 @@ func TestRequestID(t *testing.T) {
 	if g := r.do("POST", "/v1/responses", "{", "X-Request-Id", "bad-1", "Authorization", "Bearer none"); g.code != http.StatusUnauthorized || g.head.Get("X-Request-Id") != "bad-1" {
 		t.Errorf("an error has the id %q", g.head.Get("X-Request-Id"))
 	}
-	b := r.respond(r.token, `{"model":"claybot","input":"hello"}`, "X-Request-Id", "req-7")
-	again := r.respond(r.token, `{"model":"claybot","input":"hello"}`, "X-Request-Id", "req-8", "X-Stainless-Retry-Count", "1")
+	b := r.respond(r.token, `{"model":"claybot","input":"hello"}`, "X-Request-Id", "req-7", "Idempotency-Key", "k")
+	again := r.respond(r.token, `{"model":"claybot","input":"hello"}`, "X-Request-Id", "req-8", "Idempotency-Key", "k")
 	var run struct{ Requests []string }
 	r.ask("GET", "/agents/runs/"+b.run(), "", http.StatusOK, &run)
 	if !slices.Equal(run.Requests, []string{"req-7"}) || again.ID != b.ID {
