@@ -59,7 +59,7 @@ func (p *prompter) loop(t *runs.Turn) (string, error) {
 }
 
 // fixed returns the part of the system prompt that is the same in all runs of a conversation,
-// as long as nobody changes its settings.
+// as long as its settings do not change.
 func (p *prompter) fixed(t *runs.Turn) (string, error) {
 	parts, err := p.parts(t)
 	all := make([]string, len(parts))
