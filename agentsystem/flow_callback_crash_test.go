@@ -24,20 +24,7 @@ nodes:
 
 // The process dies after every step in turn: a call that was acknowledged counts once, with what was sent first.
 func TestCrashAroundACallback(t *testing.T) {
-	steps := calledLife(t, -1)
-	if steps < 10 {
-		t.Fatalf("only %d steps: the test does not see them", steps)
-	}
-	every := 1
-	if raced || testing.Short() {
-		every = 2
-	}
-	for k := 0; k < steps; k += every {
-		t.Run(fmt.Sprint(k), func(t *testing.T) {
-			t.Parallel()
-			calledLife(t, k)
-		})
-	}
+	afterEveryStep(t, 10, 2, calledLife)
 }
 
 // calledLife calls a workflow in a process that dies after k steps, and in the one after it.

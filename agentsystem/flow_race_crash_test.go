@@ -30,20 +30,7 @@ nodes:
 // The process dies after every step in turn: the branches of a node are started once, the first one wins, and
 // the other one is stopped, which is no failure.
 func TestCrashAroundBranches(t *testing.T) {
-	steps := racingLife(t, -1)
-	if steps < 20 {
-		t.Fatalf("only %d steps: the test does not see them", steps)
-	}
-	every := 1
-	if raced || testing.Short() {
-		every = 3
-	}
-	for k := 0; k < steps; k += every {
-		t.Run(fmt.Sprint(k), func(t *testing.T) {
-			t.Parallel()
-			racingLife(t, k)
-		})
-	}
+	afterEveryStep(t, 20, 3, racingLife)
 }
 
 // flowAgents are the agents of workflows.

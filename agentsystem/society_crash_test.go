@@ -52,20 +52,7 @@ var families = []family{
 func TestCrashAmongAgents(t *testing.T) {
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {
-			steps := f.live(t, -1)
-			if steps < 20 {
-				t.Fatalf("only %d steps: the test does not see them", steps)
-			}
-			every := 1
-			if raced || testing.Short() {
-				every = 3
-			}
-			for k := 0; k < steps; k += every {
-				t.Run(fmt.Sprint(k), func(t *testing.T) {
-					t.Parallel()
-					f.live(t, k)
-				})
-			}
+			afterEveryStep(t, 20, 3, f.live)
 		})
 	}
 }
@@ -110,4 +97,25 @@ func (f family) live(t *testing.T, k int) (steps int) {
 		}
 	})
 	return steps
+}
+
+// afterEveryStep lets a life end after each of its steps in turn; with the race detector or -short after every
+// so many. The life with the number -1 does not end early; all return how many steps there were, which are at least as many
+// as given.
+func afterEveryStep(t *testing.T, least, raceEvery int, life func(t *testing.T, k int) int) {
+	t.Helper()
+	steps := life(t, -1)
+	if steps < least {
+		t.Fatalf("only %d steps: the test does not see them", steps)
+	}
+	every := 1
+	if raced || testing.Short() {
+		every = raceEvery
+	}
+	for k := 0; k < steps; k += every {
+		t.Run(fmt.Sprint(k), func(t *testing.T) {
+			t.Parallel()
+			life(t, k)
+		})
+	}
 }
