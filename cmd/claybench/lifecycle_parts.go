@@ -122,7 +122,7 @@ func newParts(w *lifeWorld, bin, dir string) ([]*part, error) {
 			forms: []string{form("", d.url), form("delivery: direct, ", d.url), form("delivery: placeholder, ", d.url)}, broken: form("", "nowhere"),
 		}
 	}
-	near, err := openDoorway(mcp.Handler(func(*http.Request) (string, mcp.Agents) { return "rig", nil }, "1", nil))
+	near, err := openDoorway(mcp.Handler(func(*http.Request) mcp.Offer { return mcp.Offer{Caller: "rig"} }, mcp.ServerConfig{Version: "1"}))
 	if err != nil {
 		return nil, err
 	}

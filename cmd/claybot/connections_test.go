@@ -59,7 +59,7 @@ func TestStoppedNodesKeepNoConnections(t *testing.T) {
 	t.Cleanup(telegram.Close)
 	t.Cleanup(slack.Close)
 	t.Cleanup(discord.Close)
-	server := mcp.Handler(func(*http.Request) (string, mcp.Agents) { return "test", nil }, "1", nil)
+	server := mcp.Handler(func(*http.Request) mcp.Offer { return mcp.Offer{Caller: "test"} }, mcp.ServerConfig{Version: "1"})
 	all := map[nodes.Key]*entrance{
 		{Kind: nodes.Connector, Name: "tg"}: openEntrance(t, telegram), {Kind: nodes.Connector, Name: "sl"}: openEntrance(t, slack),
 		{Kind: nodes.Connector, Name: "dc"}: openEntrance(t, discord), {Kind: nodes.MCP, Name: "srv"}: openEntrance(t, server),

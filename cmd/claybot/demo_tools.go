@@ -81,9 +81,9 @@ func (t *toolsPlay) configure(ctx context.Context, s *stage) (string, error) {
 	s.stops = append(s.stops, stop)
 	t.news = page + "/news"
 	// What serves asks the daemon, which connects to it before it can be asked.
-	serves := mcp.Handler(func(*http.Request) (string, mcp.Agents) {
-		return "demo", mcpAgents{client: s.client, who: "demo"}
-	}, version, nil)
+	serves := mcp.Handler(func(*http.Request) mcp.Offer {
+		return mcp.Offer{Caller: "demo", Agents: mcpAgents{client: s.client, who: "demo"}}
+	}, mcp.ServerConfig{Version: version})
 	own, stop, err := listenLocal(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-s.dialed:

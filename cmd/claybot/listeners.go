@@ -140,7 +140,7 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 	routes = append(routes, l.metrics.Routes()...)
 	routes = append(routes, d.hookRoutes()...)
 	routes = append(routes, d.callbacks.routes()...)
-	routes = append(routes, mcpRoutes(c.DataDir, d.log)...)
+	routes = append(routes, mcpRoutes(c.DataDir, db, d.log)...)
 	logins, cookie := d.stores.logins()
 	l.web, err = web.New(web.Config{
 		Addr: c.HTTP.Addr, Hosts: c.HTTP.Hosts, Dir: c.DataDir, Tree: logins, Cookie: cookie, Log: d.log, Ready: d.system.Overview.Ready, Routes: routes,

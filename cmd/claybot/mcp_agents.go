@@ -30,16 +30,15 @@ const mcpPath = "/mcp"
 
 // mcpRoutes serve the agents to every client with scope operate. Callers never share a
 // conversation.
-func mcpRoutes(dir string, log *slog.Logger) []web.Route {
+func mcpRoutes(dir string, marks mcp.Pins, log *slog.Logger) []web.Route {
 	self := sync.OnceValues(func() (*client, error) { return dial(dir) })
-	h := mcp.Handler(func(r *http.Request) (string, mcp.Agents) {
-		who := web.CallerOf(r).Name
-		cl, err := self()
-		if err != nil { // the socket exists before the first request
-			return who, nil
+	h := mcp.Handler(func(r *http.Request) mcp.Offer {
+		out := mcp.Offer{Caller: web.CallerOf(r).Name}
+		if cl, err := self(); err == nil { // the socket exists before the first request
+			out.Agents = mcpAgents{client: cl, who: out.Caller}
 		}
-		return who, mcpAgents{client: cl, who: who}
-	}, version, log)
+		return out
+	}, mcp.ServerConfig{Version: version, Marks: marks, Log: log})
 	return []web.Route{
 		{Pattern: "POST " + mcpPath, Scope: web.Operate, Handler: h, Body: mcp.MaxMessage},
 		{Pattern: "GET " + mcpPath, Scope: web.Operate, Handler: h},
@@ -130,7 +129,7 @@ func (a mcpAgents) Run(ctx context.Context, run claybot.RunID) (mcp.RunInfo, err
 	if err := a.client.call(ctx, "GET", path, nil, &v); err != nil {
 		return mcp.RunInfo{}, err
 	}
-	out := mcp.RunInfo{ID: v.ID, Agent: v.Agent, State: v.State}
+	out := mcp.RunInfo{ID: v.ID, Agent: v.Agent, State: v.State, Ended: v.Ended}
 	if v.Error != nil {
 		out.Error = v.Error.Text
 	}

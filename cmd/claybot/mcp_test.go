@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/mcp"
+	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/workspace"
 )
 
@@ -172,6 +173,25 @@ func TestMCPOverHTTP(t *testing.T) {
 	}
 	code, text = post(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask_agent","arguments":{"text":"say hello over http"}}}`)
 	if code != http.StatusOK || !strings.Contains(text, "hello over http") {
+		t.Errorf("%d %s", code, text)
+	}
+	for range 2 { // the second is the same message
+		code, text = post(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"ask_agent","arguments":{"text":"busy 300","wait":0}}}`)
+		if code != http.StatusOK || !strings.Contains(text, "Still working: the run ") {
+			t.Fatalf("%d %s", code, text)
+		}
+	}
+	var all web.RunList
+	if err := cl.call(t.Context(), "GET", "/agents/runs", nil, &all); err != nil || len(all.Runs) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	run := string(all.Runs[0].ID)
+	code, text = post(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"stop_run","arguments":{"run":"` + run + `"}}}`)
+	if code != http.StatusOK || strings.Contains(text, `"isError":true`) {
+		t.Errorf("%d %s", code, text)
+	}
+	code, text = post(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"run_status","arguments":{"run":"` + run + `","wait":50}}}`)
+	if code != http.StatusOK || !strings.Contains(text, "The run was canceled.") {
 		t.Errorf("%d %s", code, text)
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -21,12 +19,31 @@ import (
 
 const helper = claybot.AgentID("a23456789012345678901234")
 
-// An office has one agent, which does what it is told by a word.
+// An office has one agent, which does what it is told by a word. A run of the word
+// forever works until it ends by a call of end.
 type office struct {
 	mu       sync.Mutex
 	asks     []mcp.Ask
 	runs     map[string]claybot.RunID // by key
-	canceled chan claybot.RunID
+	ends     map[claybot.RunID]claybot.Time
+	changed  chan struct{} // closed when a run ends
+	canceled []claybot.RunID
+}
+
+// end ends a run that works forever.
+func (o *office) end(run claybot.RunID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ends[run] = claybot.Now()
+	close(o.changed)
+	o.changed = make(chan struct{})
+}
+
+// asked returns how many messages the agent has.
+func (o *office) asked() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.asks)
 }
 
 func (o *office) List(context.Context) ([]mcp.AgentInfo, error) {
@@ -51,15 +68,33 @@ func (o *office) Ask(_ context.Context, a mcp.Ask) (mcp.Asked, error) {
 func (o *office) Follow(ctx context.Context, run claybot.RunID, progress func(string)) (mcp.RunInfo, error) {
 	progress("started")
 	progress("uses\x1b[31m search")
-	if strings.HasPrefix(string(run), "forever") {
-		<-ctx.Done()
-		return mcp.RunInfo{}, ctx.Err()
+	for {
+		o.mu.Lock()
+		changed := o.changed
+		o.mu.Unlock()
+		if r, err := o.Run(ctx, run); err != nil || r.State != claybot.RunRunning {
+			return r, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return mcp.RunInfo{}, ctx.Err()
+		}
 	}
-	return o.Run(ctx, run)
 }
 
 func (o *office) Run(_ context.Context, run claybot.RunID) (mcp.RunInfo, error) {
-	out := mcp.RunInfo{ID: run, Agent: helper, State: claybot.RunSucceeded, Text: "done: " + string(run)}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := mcp.RunInfo{ID: run, Agent: helper, State: claybot.RunSucceeded, Text: "done: " + string(run), Ended: claybot.Now()}
+	if strings.HasPrefix(string(run), "forever") {
+		if out.Ended = o.ends[run]; out.Ended == 0 {
+			out.State, out.Text = claybot.RunRunning, ""
+		}
+		if slices.Contains(o.canceled, run) {
+			out.State, out.Text = claybot.RunCanceled, ""
+		}
+	}
 	switch word, _, _ := strings.Cut(string(run), "-"); word {
 	case "fail":
 		out.State, out.Text, out.Error = claybot.RunFailed, "", "the model is down"
@@ -72,7 +107,10 @@ func (o *office) Run(_ context.Context, run claybot.RunID) (mcp.RunInfo, error) 
 }
 
 func (o *office) Cancel(_ context.Context, run claybot.RunID) error {
-	o.canceled <- run
+	o.mu.Lock()
+	o.canceled = append(o.canceled, run)
+	o.mu.Unlock()
+	o.end(run)
 	return nil
 }
 
@@ -81,7 +119,7 @@ func (o *office) History(_ context.Context, _ claybot.AgentID, last int) ([]mcp.
 }
 
 func newOffice() *office {
-	return &office{runs: make(map[string]claybot.RunID), canceled: make(chan claybot.RunID, 1)}
+	return &office{runs: make(map[string]claybot.RunID), ends: make(map[claybot.RunID]claybot.Time), changed: make(chan struct{})}
 }
 
 func text(r *sdk.CallToolResult) string {
@@ -101,7 +139,7 @@ func TestServer(t *testing.T) {
 			o := newOffice()
 			var transport sdk.Transport
 			if by == "http" {
-				web := httptest.NewServer(mcp.Handler(func(*http.Request) (string, mcp.Agents) { return "ann", o }, "1", nil))
+				web := httptest.NewServer(mcp.Handler(func(*http.Request) mcp.Offer { return mcp.Offer{Caller: "ann", Agents: o} }, mcp.ServerConfig{}))
 				defer web.Close()
 				defer web.CloseClientConnections()
 				transport = &sdk.StreamableClientTransport{Endpoint: web.URL, HTTPClient: open("")}
@@ -109,7 +147,10 @@ func TestServer(t *testing.T) {
 				a, b := sdk.NewInMemoryTransports()
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
-				go func() { defer close(done); _ = mcp.NewServer(o, "ann", "1", nil).Run(ctx, a) }()
+				go func() {
+					defer close(done)
+					_ = mcp.NewServer(mcp.Offer{Caller: "ann", Agents: o}, mcp.ServerConfig{}).Run(ctx, a)
+				}()
 				defer func() { cancel(); <-done }()
 				transport = b
 			}
@@ -138,7 +179,7 @@ func checkServer(t *testing.T, o *office, session *sdk.ClientSession, told <-cha
 		names = append(names, tool.Name)
 	}
 	slices.Sort(names)
-	if !slices.Equal(names, []string{"agent_history", "ask_agent", "list_agents", "run_status"}) {
+	if !slices.Equal(names, []string{"agent_history", "ask_agent", "list_agents", "run_status", "stop_run"}) {
 		t.Errorf("tools %v", names)
 	}
 	for _, tt := range []struct {
@@ -158,6 +199,7 @@ func checkServer(t *testing.T, o *office, session *sdk.ClientSession, told <-cha
 		{"ask_agent", map[string]any{"text": "x", "agent": "../x"}, "agent:", true},
 		{"ask_agent", map[string]any{"text": "x", "agent": string(helper), "conversation": "c"}, "not both", true},
 		{"ask_agent", map[string]any{"text": strings.Repeat("x", 100_001)}, "the limit is 100000", true},
+		{"ask_agent", map[string]any{"text": "x", "wait": 3601}, "wait is 0 to 3600 seconds", true},
 		{"list_agents", nil, `"name":"helper"`, false},
 		{"agent_history", map[string]any{"agent": string(helper)}, `"text":"20"`, false},
 		{"agent_history", map[string]any{"agent": string(helper), "last": 201}, "last is 1 to 200", true},
@@ -165,6 +207,10 @@ func checkServer(t *testing.T, o *office, session *sdk.ClientSession, told <-cha
 		{"run_status", map[string]any{"run": "fail-1"}, "The run failed: the model is down", false},
 		{"run_status", map[string]any{"run": "none-1"}, "there is no run", true},
 		{"run_status", map[string]any{"run": ""}, "not the id of a run", true},
+		{"run_status", map[string]any{"run": "hello-1", "wait": -1}, "wait is 0 to", true},
+		{"run_status", map[string]any{"run": "hello-1", "wait": 5}, "done: hello-1", false},
+		{"stop_run", map[string]any{"run": ""}, "not the id of a run", true},
+		{"stop_run", map[string]any{"run": "hello-1"}, "done: hello-1", false}, // it has ended
 	} {
 		r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: tt.tool, Arguments: tt.args})
 		if err != nil || r.IsError != tt.bad || !strings.Contains(text(r), tt.want) {
@@ -187,54 +233,22 @@ func checkServer(t *testing.T, o *office, session *sdk.ClientSession, told <-cha
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
 	}
-	if run := <-o.canceled; !strings.HasPrefix(string(run), "forever") {
-		t.Errorf("cancelled %s", run)
+	again, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "ask_agent", Arguments: map[string]any{"text": "forever", "wait": 0}})
+	if err != nil || again.IsError || !strings.Contains(text(again), "Still working: the run forever-") {
+		t.Errorf("after the end of the call: %+v, %v", again, err)
 	}
-}
-
-// A call that takes long tells that it goes on, although nothing happens.
-func TestLongCallTellsThatItGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := newOffice()
-		a, b := sdk.NewInMemoryTransports()
-		serving, stop := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); _ = mcp.NewServer(o, "ann", "1", nil).Run(serving, a) }()
-		defer func() { stop(); <-done }()
-		told := make(chan string, 100)
-		client := sdk.NewClient(&sdk.Implementation{Name: "editor", Version: "1"}, &sdk.ClientOptions{
-			ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { told <- r.Params.Message },
-		})
-		session, err := client.Connect(t.Context(), b, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer session.Close()
-		params := &sdk.CallToolParams{Name: "ask_agent", Arguments: map[string]any{"text": "forever"}}
-		params.SetProgressToken("p")
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { defer close(ended); _, _ = session.CallTool(ctx, params) }() // it is cancelled below
-		began := time.Now()
-		for _, want := range []string{"started", "uses search", "still working", "still working"} {
-			if got := <-told; got != want {
-				t.Errorf("told %q, want %q", got, want)
-			}
-		}
-		if d := time.Since(began); d != 20*time.Second {
-			t.Errorf("after %v", d)
-		}
-		cancel()
-		<-ended
-		<-o.canceled
-	})
+	run := again.StructuredContent.(map[string]any)["run"]
+	stopped, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "stop_run", Arguments: map[string]any{"run": run}})
+	if err != nil || stopped.IsError || text(stopped) != "The run was canceled." || len(o.canceled) != 2 {
+		t.Errorf("stopped: %+v, %v", stopped, err)
+	}
 }
 
 // Keys of different callers do not meet, and a session lets in its own caller
 // alone.
 func TestServerCallers(t *testing.T) {
 	o := newOffice()
-	web := httptest.NewServer(mcp.Handler(func(r *http.Request) (string, mcp.Agents) { return r.Header.Get("X-Caller"), o }, "1", nil))
+	web := httptest.NewServer(mcp.Handler(func(r *http.Request) mcp.Offer { return mcp.Offer{Caller: r.Header.Get("X-Caller"), Agents: o} }, mcp.ServerConfig{}))
 	defer web.Close()
 	defer web.CloseClientConnections()
 	as := func(who string) *http.Client { return &http.Client{Transport: caller{who}} }
