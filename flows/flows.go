@@ -253,6 +253,15 @@ type (
 	}
 )
 
+// Host is the scheme and the host of the URL, which are written out.
+func (h *HTTP) Host() string {
+	scheme, rest, _ := strings.Cut(h.URL, "://")
+	if i := strings.IndexAny(rest, "/?#{"); i >= 0 {
+		rest = rest[:i]
+	}
+	return strings.ToLower(scheme + "://" + rest)
+}
+
 // Remembers reports whether the agent has a memory.
 func (a *Agent) Remembers() bool { return a.Memory == MemoryOn }
 

@@ -26,6 +26,7 @@ type Backend struct {
 	Nodes         Nodes
 	Setup         Setup // nil: the page sets nothing up
 	Flows         Flows // nil where there can be none
+	FlowEditor    FlowEditor
 }
 
 // Tooling is what agents work with: tools, workspaces, MCP servers, skills and notes.

@@ -37,17 +37,23 @@ func (e *env) configFile() (*configFile, error) {
 	if err != nil {
 		return nil, configError{err}
 	}
-	f := &configFile{path: named, named: named, by: userName()}
-	if real, err := filepath.EvalSymlinks(named); err == nil {
-		f.path = real
-	}
-	if err := f.read(); err != nil {
+	f, err := openConfigFile(named)
+	if err != nil {
 		return nil, configError{err}
 	}
 	if f.text != nil {
 		_, _, err = e.load() // it says what is wrong with the file
 	}
 	return f, err
+}
+
+// openConfigFile reads the file with a path. One that is missing has no text.
+func openConfigFile(path string) (*configFile, error) {
+	f := &configFile{path: path, named: path, by: userName()}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		f.path = real
+	}
+	return f, f.read()
 }
 
 // read reads the text of the file.
@@ -154,17 +160,27 @@ func (f *configFile) at(version string) error {
 // write replaces the text of the file, which is locked, and adds the changes of keys to the
 // history. recorded is false where the history has them not.
 func (f *configFile) write(keys []string, next []byte) (made []change, recorded bool, err error) {
-	var lines []byte
 	for _, key := range keys {
-		c := change{At: time.Now().UTC().Truncate(time.Second), By: f.by, Key: key, Before: written(f.text, key), After: written(next, key)}
-		line, err := json.Marshal(c)
+		made = append(made, change{Key: key, Before: written(f.text, key), After: written(next, key)})
+	}
+	recorded, err = f.record(made, next)
+	return made, recorded, err
+}
+
+// record replaces the text of the file, which is locked, and adds changes to the history, with their time
+// and author.
+func (f *configFile) record(made []change, next []byte) (recorded bool, err error) {
+	var lines []byte
+	for i := range made {
+		made[i].At, made[i].By = time.Now().UTC().Truncate(time.Second), f.by
+		line, err := json.Marshal(made[i])
 		if err != nil {
-			return nil, false, err
+			return false, err
 		}
-		made, lines = append(made, c), append(append(lines, line...), '\n')
+		lines = append(append(lines, line...), '\n')
 	}
 	if err := f.replace(next); err != nil {
-		return nil, false, err
+		return false, err
 	}
 	if end, err := f.log.Seek(-1, io.SeekEnd); err == nil && end >= 0 { // a power cut may have left half a line
 		var last [1]byte
@@ -173,7 +189,7 @@ func (f *configFile) write(keys []string, next []byte) (made []change, recorded 
 		}
 	}
 	_, err = f.log.Write(lines)
-	return made, errors.Join(err, f.log.Sync()) == nil, nil
+	return errors.Join(err, f.log.Sync()) == nil, nil
 }
 
 // replace replaces the text of the file, which is locked.

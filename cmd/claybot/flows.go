@@ -50,6 +50,8 @@ type library struct {
 	compared time.Time // when the flows were last compared with theirs; of watch
 
 	recording sync.Mutex // while a test case is made of a run
+	saving    sync.Mutex // while a file is changed
+	looking   sync.Mutex // while the files are read
 
 	mu     sync.Mutex
 	flows  map[string]*flows.Flow       // in force, by name
@@ -162,6 +164,8 @@ func overlaps(all map[string]*flows.Flow) (faults []fileFault) {
 // It does nothing while the files are as they were, unless again is set, or some have faults: what they
 // name may be there by now, such as the tools of a server that starts.
 func (l *library) look(ctx context.Context, again bool) error {
+	l.looking.Lock()
+	defer l.looking.Unlock()
 	dir := flowsDir(l.config.Load())
 	files, unread := readFlows(dir)
 	var texts strings.Builder

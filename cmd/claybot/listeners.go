@@ -115,7 +115,7 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 	}
 	backend, box, tooling, db := desk.backend(), d.tooling.box, newToolbench(d), d.stores.db
 	backend.Configuration, backend.Nodes, backend.Setup = configDesk{d}, nodeDesk{d}, newSetupDesk(d)
-	backend.Flows = flowDesk{d}
+	backend.Flows, backend.FlowEditor = flowDesk{d}, flowDesk{d}
 	chat := l.page.Handler(desk, web.User)
 	routes := []web.Route{
 		{Pattern: "/chat/", Scope: web.Operate, Chat: true, Handler: chat},

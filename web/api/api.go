@@ -100,6 +100,7 @@ func resources(cfg Config) []resource {
 		configuration{b.Configuration},
 		nodeCalls{b.Nodes},
 		flowDesk{b.Flows},
+		flowEditing{b.FlowEditor},
 		inboxes{b.Inboxes},
 		questionRoutes{b.Questions},
 		outbox{b.Outbox},
