@@ -75,8 +75,10 @@ func TestEditFlow(t *testing.T) {
 		{"a key that is not there", "nodes ask expired", "", "", "", ""},
 		{"the same value", "nodes ask by", `["telegram/1001", "telegram/1002"]`, "", "", ""},
 		{"a small node", "nodes more", `{"kind": "reply", "text": "Hi: you", "next": "END"}`, "", "next: END}\n# the end", "next: END}\n  more: {kind: reply, text: \"Hi: you\", next: END}\n# the end"},
-		{"a node of lines", "nodes more", `{"kind": "agent", "prompt": "One.\n\nTwo.", "tools": [], "next": "END"}`, "",
-			"next: END}\n# the end", "next: END}\n  more:\n    kind: agent\n    prompt: |-\n      One.\n\n      Two.\n    tools: []\n    next: END\n# the end"},
+		{
+			"a node of lines", "nodes more", `{"kind": "agent", "prompt": "One.\n\nTwo.", "tools": [], "next": "END"}`, "",
+			"next: END}\n# the end", "next: END}\n  more:\n    kind: agent\n    prompt: |-\n      One.\n\n      Two.\n    tools: []\n    next: END\n# the end",
+		},
 		{"a node less", "nodes ask", "", "", editedFlow[strings.Index(editedFlow, "  ask:"):strings.Index(editedFlow, "  pick:")], ""},
 		{"another name for a node", "nodes ask", "", "question", "  ask:\n", "  question:\n"},
 		{"a new group", "concurrency max", `20`, "", "# the end\n", "# the end\nconcurrency: {max: 20}\n"},
