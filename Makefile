@@ -14,7 +14,7 @@ W        ?= 1000
 RACE     := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build release image image-test service-test run demo test size unit race lint clients fuzz crash crash-loop crash-nodes leaks lifecycle flows faults bad-values isolation fresh bench bench-watch bench-nodes bench-growing bench-year vuln clean
+.PHONY: help build release image image-test service-test run demo test size unit race lint clients ten-minutes fuzz crash crash-loop crash-nodes leaks lifecycle flows faults bad-values isolation fresh bench bench-watch bench-nodes bench-growing bench-year vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,9 +55,14 @@ unit: ## the tests without the race detector and the rigs of claybench, in a few
 race: ## the tests three times with the race detector, in other orders
 	go test $(RACE) -shuffle=on -count=3 ./...
 
-clients: ## try the official OpenAI clients at their defaults, and generated ones, against the API
+clients: ## try the official OpenAI and MCP clients at their defaults, and generated ones, against the API
 	./scripts/clients.sh
 	CI=true go test -count=1 -v -run 'TestOfficialClients|TestGeneratedClients' ./web/api
+	CI=true go test -count=1 -v -run TestOfficialMCPClient ./cmd/claybot
+
+ten-minutes: ## let the official MCP SDK at its defaults wait for a run of ten minutes
+	./scripts/clients.sh
+	CI=true CLAYBOT_TEST_TEN_MINUTES=1 go test -count=1 -timeout 20m -v -run TestOfficialMCPClient ./cmd/claybot
 
 lint: bin/golangci-lint ## vet and the other linters of .golangci.yml, and a go.mod that is tidy
 	go mod tidy -diff

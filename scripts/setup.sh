@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need beside Go: a C compiler for the race detector, a
 # Chromium for the web page, a Docker engine for workspaces, PostgreSQL for many
-# nodes, OpenAI clients of Node.js, and proxies. Where that is not possible it says what will
+# nodes, OpenAI and MCP clients of Node.js, and proxies. Where that is not possible it says what will
 # be missing. Safe to repeat.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -35,6 +35,6 @@ have chromium chromium-browser google-chrome || install chromium || without "no 
 ./scripts/docker.sh || without "no Docker engine; the tests of workspaces in containers are skipped"
 ./scripts/browser-image.sh || without "no image with Chromium; the tests of a browser in a container are skipped"
 { have node && have npm; } || install nodejs npm || true
-./scripts/clients.sh || without "no OpenAI clients of Node.js; the test with them is skipped"
+./scripts/clients.sh || without "no OpenAI and MCP clients of Node.js; the tests with them are skipped"
 ./scripts/proxies.sh || without "no nginx, HAProxy or Caddy; the test with them is skipped"
 ./scripts/postgres.sh || without "no PostgreSQL; the tests of many nodes are skipped"
