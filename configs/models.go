@@ -13,12 +13,13 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/claybot/claybot/lazyregexp"
+	"github.com/claybot/claybot/llm"
 )
 
-// The values of Model.Provider: whose API is spoken.
+// The APIs of models, which are values of Model.Provider as well; the others are the names of llm.Presets.
 const (
-	ProviderOpenAI    = "openai"
-	ProviderAnthropic = "anthropic"
+	ProviderOpenAI    = llm.APIOpenAI
+	ProviderAnthropic = llm.APIAnthropic
 )
 
 // The models that are asked for when none is named.
@@ -36,9 +37,10 @@ const (
 
 // Model is how a model is reached.
 type Model struct {
-	Name     string            `key:"name" kind:"model name" env:"CLAYBOT_MODEL"` // empty: see ID
-	Provider string            `key:"provider" words:"openai,anthropic"`          // empty: see API
-	BaseURL  string            `key:"base_url" kind:"model address"`              // empty: the provider's own
+	Name string `key:"name" kind:"model name" env:"CLAYBOT_MODEL"` // empty: see ID
+	// Provider is the name of a preset; empty: see API.
+	Provider string            `key:"provider" words:"openai,anthropic,gemini,mistral,deepseek,kimi,openrouter,azure,ollama,vllm,llama.cpp"`
+	BaseURL  string            `key:"base_url" kind:"model address"` // empty: the provider's own
 	Key      Secret            `key:"key" kind:"model key"`
 	Keys     []Secret          `key:"keys" kind:"model keys"`       // further ones, see Credentials
 	Headers  map[string]Secret `key:"headers" kind:"model headers"` // sent with each request
@@ -79,7 +81,7 @@ func (m Model) AddressKey() string {
 	switch {
 	case m.BaseURL != "" && m.where != "":
 		return m.where
-	case m.API() == ProviderAnthropic:
+	case m.API() == ProviderAnthropic, m.elsewhere():
 		return "model.base_url"
 	}
 	return variableBase
@@ -90,12 +92,12 @@ func (m Model) Demo() bool {
 	return m.Name == DemoModel || m.Name == "" && m.BaseURL == "" && m.Off() == "" && len(m.Credentials()) == 0
 }
 
-// API returns the provider whose API the model uses: Provider if set. Otherwise it is
-// Anthropic if BaseURL is Anthropic's, or if BaseURL is empty and the name begins with claude.
+// API returns the API that the model uses, ProviderOpenAI or ProviderAnthropic: that of Provider if set. Otherwise it is
+// Anthropic's if BaseURL is Anthropic's, or if BaseURL is empty and the name begins with claude.
 func (m Model) API() string {
-	switch {
-	case m.Provider != "":
-		return m.Provider
+	switch p, ok := llm.PresetNamed(m.Provider); {
+	case ok:
+		return p.API
 	case m.BaseURL == "" && claude(m.Name), m.BaseURL != "" && ownAddress(m.BaseURL, ProviderAnthropic):
 		return ProviderAnthropic
 	}
@@ -121,9 +123,12 @@ func ownAddress(base, provider string) bool {
 	return u.Hostname() == own || strings.HasSuffix(u.Hostname(), "."+own)
 }
 
-// ID is the name of the model to ask for.
+// ID is the name of the model to ask for; empty for a provider whose models claybot does not choose from.
 func (m Model) ID() string {
-	if m.Name == "" && m.API() == ProviderAnthropic {
+	switch {
+	case m.Name == "" && m.elsewhere():
+		return ""
+	case m.Name == "" && m.API() == ProviderAnthropic:
 		return DefaultClaude
 	}
 	return cmp.Or(m.Name, DefaultModel)
@@ -159,10 +164,12 @@ func (m Model) Routes() []Model {
 		}
 		switch keyless := !f.Key.Named() && len(f.Keys) == 0; {
 		case keyless && f.BaseURL == "" && m.speaks(f):
-			f.Provider, f.BaseURL, f.Key, f.Keys = m.API(), m.BaseURL, m.Key, m.Keys
+			f.Provider, f.BaseURL, f.Key, f.Keys = m.ProviderName(), m.BaseURL, m.Key, m.Keys
 			if f.Headers == nil {
 				f.Headers = m.Headers
 			}
+		case f.elsewhere():
+			f.locate()
 		case keyless && ownAddress(f.BaseURL, f.API()):
 			f.Key = m.env.key(f.API())
 			f.fromEnvironment()
@@ -182,7 +189,7 @@ func (m Model) Routes() []Model {
 // m's server: it says so, or nothing speaks against it.
 func (m Model) speaks(f Model) bool {
 	if f.Provider != "" {
-		return f.Provider == m.API()
+		return f.Provider == m.ProviderName()
 	}
 	return claude(f.Name) == (m.API() == ProviderAnthropic) || !ownAddress(m.BaseURL, m.API())
 }
@@ -431,6 +438,8 @@ func setFallback(r *reader, at place, n *yaml.Node, m *Model) {
 		case f.Off() != "": // it was said
 		case f.Name == DemoModel:
 			r.warn(where, "the demo model answers always, and says nothing; ignored")
+		case f.lost() != "":
+			r.warn(where, "%s; ignored", f.lost())
 		case f.Name != "":
 			m.Fallback = append(m.Fallback, f)
 		case e.Kind == yaml.MappingNode:

@@ -260,7 +260,10 @@ func TestWordsForModels(t *testing.T) {
 
 // brokenModels are mistakes in what says how models are reached.
 var brokenModels = []struct{ name, file, want string }{
-	{"provider", "model: {provider: openia}", `model.provider: "openia" is not one of openai, anthropic; the model is off until this is corrected`},
+	{"provider", "model: {provider: openia}", `model.provider: "openia" is not one of openai, anthropic, gemini, mistral, deepseek, kimi, openrouter, azure, ollama, vllm, llama.cpp; the model is off until this is corrected; did you mean openai?`},
+	{"provider without an address", "model: {provider: azure, name: x}", `model.provider: the provider azure needs the address of your own resource in base_url, such as https://NAME.openai.azure.com`},
+	{"fallback without an address", "model: {name: y, fallback: [{provider: azure, name: x}]}", `model.fallback[0]: the provider azure needs the address of your own resource in base_url, such as https://NAME.openai.azure.com; ignored`},
+	{"provider without a name", "model: {provider: ollama}", `model.name: is missing: name one of the models of ollama`},
 	{"max_tokens", "model: {max_tokens: many}", `model.max_tokens: "many" is not a whole number from 0 to 1000000; the model is off until this is corrected`},
 	{"too many max_tokens", "model: {max_tokens: 1000001}", `model.max_tokens: "1000001" is not a whole number from 0 to 1000000; the model is off until this is corrected`},
 	{"key in the file", "model: {keys: [sk-not-a-real-key]}", `model.keys: a secret must not stand in the file`},

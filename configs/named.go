@@ -36,7 +36,7 @@ func (c Config) ModelNamed(own Model, name string) (m Model, refused bool) {
 		if !ok {
 			continue
 		}
-		served = served && m.API() == own.API() && m.server() == own.server() && m.Off() == own.Off()
+		served = served && m.ProviderName() == own.ProviderName() && m.server() == own.server() && m.Off() == own.Off()
 		if len(owners) == 0 {
 			first, found = m, m
 		}
@@ -79,7 +79,7 @@ func (m Model) named(name string) (Model, bool) {
 // headers.
 func (m Model) routedLike(o Model) bool {
 	same := func(a, b Secret) bool { return a.Value() == b.Value() }
-	return m.API() == o.API() && m.BaseURL == o.BaseURL && m.Off() == o.Off() &&
+	return m.ProviderName() == o.ProviderName() && m.BaseURL == o.BaseURL && m.Off() == o.Off() &&
 		slices.EqualFunc(m.Credentials(), o.Credentials(), same) && maps.EqualFunc(m.Headers, o.Headers, same)
 }
 

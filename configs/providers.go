@@ -2,8 +2,11 @@ package configs
 
 import (
 	"cmp"
+	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/claybot/claybot/llm"
 )
 
 // A providerEnv is what the environment says about providers.
@@ -26,10 +29,68 @@ func (e providerEnv) key(provider string) Secret {
 	return e.openAI
 }
 
+// ProviderName is Provider, or the API where that follows from the address or the name of the model.
+func (m Model) ProviderName() string { return cmp.Or(m.Provider, m.API()) }
+
+// elsewhere reports a provider by name whose keys and address the environment does not have.
+func (m Model) elsewhere() bool {
+	p, ok := llm.PresetNamed(m.Provider)
+	return ok && p.Key != openAIKey && p.Key != anthropicKey
+}
+
+const (
+	openAIKey    = "OPENAI_API_KEY"
+	anthropicKey = "ANTHROPIC_API_KEY"
+)
+
+// locate gives a model of a provider with a name the address of that, which nothing else has named.
+func (m *Model) locate() {
+	if why := m.lost(); why != "" {
+		m.off("base_url", why)
+		return
+	}
+	if p, _ := llm.PresetNamed(m.Provider); m.BaseURL == "" {
+		m.BaseURL, m.where = p.URL, ofProvider
+	}
+}
+
+// lost says that a model of a provider with a name lacks an address; empty if it does not.
+func (m Model) lost() string {
+	p, ok := llm.PresetNamed(m.Provider)
+	if !ok || p.URL != "" || m.BaseURL != "" {
+		return ""
+	}
+	return fmt.Sprintf("the provider %s needs the address of your own resource in base_url, such as %s", p.Name, p.Example)
+}
+
+// ofProvider stands for a provider as that what has named an address.
+const ofProvider = "model.provider"
+
+// Quirks are what the API of the model does in its own way: of the provider that Provider names, else of the one whose
+// own address it has.
+func (m Model) Quirks() llm.Quirks {
+	p, ok := llm.PresetNamed(m.ProviderName())
+	if ok && (m.BaseURL == "" || m.elsewhere()) {
+		return p.Quirks
+	}
+	return llm.QuirksAt(m.BaseURL)
+}
+
 // modelEnviron puts the environment above what the file said about the common model.
 // The key of one provider never goes to the other one, nor, in the place of the key
 // that the file names for it, to a server that the file names.
 func (r *reader) modelEnviron(m *Model) {
+	if m.elsewhere() {
+		why := m.lost()
+		m.locate()
+		switch {
+		case why != "":
+			r.warn(place{key: "model.provider"}, "%s", why)
+		case m.Name == "":
+			r.warn(place{key: "model.name"}, "is missing: name one of the models of %s", m.Provider)
+		}
+		return
+	}
 	theirs := m.Provider == ProviderAnthropic || m.Provider == "" && (m.BaseURL != "" && ownAddress(m.BaseURL, ProviderAnthropic) ||
 		m.BaseURL == "" && claude(m.Name) && (!m.env.based() || m.env.anthropic.Named()))
 	named := m.BaseURL
@@ -63,6 +124,8 @@ func (r *reader) modelEnviron(m *Model) {
 func (m *Model) fromEnvironment() {
 	switch {
 	case m.BaseURL != "":
+	case m.elsewhere():
+		m.locate()
 	case m.API() == ProviderAnthropic:
 		if m.env.anthropicFault != "" {
 			m.off("base_url", m.env.anthropicFault)
@@ -78,7 +141,7 @@ func (m *Model) fromEnvironment() {
 // part takes from a model that began as another one, and has become that of another
 // API or server, what belongs to the first.
 func (m *Model) part(began Model) {
-	if m.API() == began.API() && m.server() == began.server() {
+	if m.ProviderName() == began.ProviderName() && m.server() == began.server() {
 		return
 	}
 	if m.where == began.where {
@@ -87,7 +150,7 @@ func (m *Model) part(began Model) {
 	}
 	if m.keysAt == began.keysAt {
 		m.Key, m.Keys = Secret{}, nil
-		if ownAddress(m.BaseURL, m.API()) || m.BaseURL == m.env.base && m.API() == ProviderOpenAI {
+		if !m.elsewhere() && (ownAddress(m.BaseURL, m.API()) || m.BaseURL == m.env.base && m.API() == ProviderOpenAI) {
 			m.Key = m.env.key(m.API())
 		}
 	}

@@ -70,7 +70,15 @@ type SetupStep struct {
 	Options []string    // models that the provider lists
 	Link    string      // where to go next: Slack's form for the app, Discord's page to invite the bot
 	Ollama  string      // its address, if it runs on this machine
-	Pairing *SetupPairing
+	// Providers are those of models, besides OpenAI and Anthropic, in their order.
+	Providers []SetupProvider
+	Pairing   *SetupPairing
+}
+
+// A SetupProvider is a provider of models that has a name.
+type SetupProvider struct {
+	Name, Title string
+	Example     string // of an address, which it needs; empty if it has one
 }
 
 // A SetupNote is something that was found.

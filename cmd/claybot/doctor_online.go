@@ -195,7 +195,7 @@ func (d *doctor) routesOfModels() (all []configs.Model) {
 	for _, m := range models {
 		for _, r := range keyedRoutes(m) {
 			same := func(o configs.Model) bool {
-				return o.ID() == r.ID() && o.BaseURL == r.BaseURL && o.API() == r.API() && o.Key.Value() == r.Key.Value()
+				return o.ID() == r.ID() && o.BaseURL == r.BaseURL && o.ProviderName() == r.ProviderName() && o.Key.Value() == r.Key.Value()
 			}
 			if !slices.ContainsFunc(all, same) {
 				all = append(all, r)

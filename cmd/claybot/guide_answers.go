@@ -7,6 +7,7 @@ import (
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/lazyregexp"
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/web"
 )
@@ -50,15 +51,21 @@ const (
 // choice returns the model that an answer of the page describes.
 func (s *guide) choice(in web.SetupAnswer) (c choiceOfModel, err error) {
 	c = choiceOfModel{name: strings.TrimSpace(in.Model), agreed: in.Consent}
-	switch in.Provider {
-	case configs.ProviderOpenAI:
-	case configs.ProviderAnthropic:
-		c.provider = configs.ProviderAnthropic
-	case providerOllama:
+	preset, known := llm.PresetNamed(in.Provider)
+	switch {
+	case in.Provider == configs.ProviderOpenAI:
+	case in.Provider == providerOllama:
 		if c.base = s.ollama(); c.base == "" {
 			return c, setupProblem(errors.New("Ollama does not answer on this machine; start it with: ollama serve"), "provider") //nolint:staticcheck // a name
 		}
-	case providerOther:
+	case known:
+		c.provider = preset.Name
+		if preset.URL == "" {
+			if c.base = strings.TrimSpace(in.Address); c.base == "" {
+				return c, setupProblem(fmt.Errorf("the address is missing: give that of your own resource, such as %s", preset.Example), "address")
+			}
+		}
+	case in.Provider == providerOther:
 		if c.base = strings.TrimSpace(in.Address); c.base == "" {
 			return c, setupProblem(errors.New("the address is missing: give that of its API, such as https://openrouter.ai/api/v1"), "address")
 		}
@@ -80,12 +87,12 @@ func (s *guide) choice(in web.SetupAnswer) (c choiceOfModel, err error) {
 	c.moves = c.base != config.Model.BaseURL || c.provider != config.Model.Provider
 	m, err := s.trial(c)
 	switch {
-	case err != nil && in.Provider == providerOther:
+	case err != nil && c.base != "" && in.Provider != providerOllama:
 		return c, setupProblem(err, "address")
 	case err != nil:
 		return c, setupProblem(err, "")
-	case c.base == "" && keyOf(m) == "":
-		return c, setupProblem(errors.New("the key is missing: paste it, or name the variable that has it, such as env:OPENAI_API_KEY"), "secret")
+	case known && preset.Key != "" && keyOf(m) == "":
+		return c, setupProblem(fmt.Errorf("the key is missing: paste it, or name the variable that has it, such as env:%s", preset.Key), "secret")
 	}
 	return c, nil
 }

@@ -213,21 +213,19 @@ func (s *guide) trial(c choiceOfModel) (m configs.Model, err error) {
 	return m, nil
 }
 
-// providerKeys are the forms of keys that one provider alone has.
-var providerKeys = []struct{ prefix, provider string }{
-	{"sk-ant-", "Anthropic"}, {"sk-proj-", "OpenAI"}, {"sk-or-", "OpenRouter"}, {"gsk_", "Groq"}, {"AIza", "Google"}, {"xai-", "xAI"}, {"hf_", "Hugging Face"},
-}
+// otherKeys are the forms of keys of providers that have no name in the configuration.
+var otherKeys = []llm.Preset{{Form: "gsk_", Title: "Groq"}, {Form: "xai-", Title: "xAI"}, {Form: "hf_", Title: "Hugging Face"}}
 
-// strange returns an error for a key of another provider than OpenAI or Anthropic, whose own address a model
-// has, so that it goes to neither.
+// strange returns an error for a key of another provider than the one whose own address a model has, so that it
+// does not go there.
 func strange(key string, m configs.Model) error {
-	name := map[string]string{configs.ProviderOpenAI: "OpenAI", configs.ProviderAnthropic: "Anthropic"}[m.API()]
-	if m.BaseURL != "" {
+	own, _ := llm.PresetNamed(m.ProviderName())
+	if m.BaseURL != "" && (m.BaseURL != own.URL || own.Host == "") {
 		return nil
 	}
-	for _, f := range providerKeys {
-		if strings.HasPrefix(key, f.prefix) && f.provider != name {
-			return fmt.Errorf("that is a key of %s (%s…), not of %s; choose its provider. Nothing was sent or stored", f.provider, f.prefix, name)
+	for _, p := range append(llm.Presets(), otherKeys...) {
+		if p.Form != "" && p.Name != own.Name && strings.HasPrefix(key, p.Form) {
+			return fmt.Errorf("that is a key of %s (%s…), not of %s; choose its provider. Nothing was sent or stored", p.Title, p.Form, own.Title)
 		}
 	}
 	return nil

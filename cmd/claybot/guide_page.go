@@ -15,6 +15,7 @@ import (
 	"rsc.io/qr"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -178,6 +179,7 @@ func (d *setupDesk) look(g *guide, config configs.Config, found *deskFound) {
 	var err error
 	switch step := &found.step; step.Name {
 	case web.SetupModel:
+		step.Providers = setupProviders()
 		if step.Ollama = g.ollama(); !step.Set {
 			return
 		}
@@ -428,4 +430,14 @@ func setupProblem(err error, field string) error {
 		p.Fields = map[string]string{field: text}
 	}
 	return p
+}
+
+// setupProviders returns the providers of models that the page offers besides those that it has always had.
+func setupProviders() (all []web.SetupProvider) {
+	for _, p := range llm.Presets() {
+		if !slices.Contains([]string{configs.ProviderOpenAI, configs.ProviderAnthropic, providerOllama}, p.Name) {
+			all = append(all, web.SetupProvider{Name: p.Name, Title: p.Title, Example: p.Example})
+		}
+	}
+	return all
 }

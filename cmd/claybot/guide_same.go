@@ -28,7 +28,7 @@ func compared(c configs.Config) map[string]string {
 		keys = append(keys, k.Value())
 	}
 	return map[string]string{
-		"model.provider": string(c.Model.API()), "model.base_url": c.Model.BaseURL, "model.name": c.Model.ID(), "model.key": strings.Join(keys, "\n"),
+		"model.provider": c.Model.ProviderName(), "model.base_url": c.Model.BaseURL, "model.name": c.Model.ID(), "model.key": strings.Join(keys, "\n"),
 		"telegram.token": c.Connectors.Telegram.Token.Value(), "discord.token": c.Connectors.Discord.Token.Value(),
 		"slack.bot_token": c.Connectors.Slack.BotToken.Value(), "slack.app_token": c.Connectors.Slack.AppToken.Value(),
 	}

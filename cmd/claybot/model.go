@@ -321,7 +321,7 @@ func advice(e *llm.Error) string {
 func fingerprint(c configs.Model) string {
 	var parts []string
 	for _, r := range c.Routes() {
-		parts = append(parts, r.Off(), r.API(), r.Name, r.BaseURL, r.SystemFallback, fmt.Sprint(r.MaxTokens, r.Prices))
+		parts = append(parts, r.Off(), r.ProviderName(), r.Name, r.BaseURL, r.SystemFallback, fmt.Sprint(r.MaxTokens, r.Prices))
 		for _, key := range r.Credentials() {
 			parts = append(parts, key.Value())
 		}
@@ -393,8 +393,9 @@ func newClient(c configs.Model, key string, log *slog.Logger) llm.Model {
 			BaseURL: c.BaseURL, Key: key, Model: c.ID(), Headers: headers, MaxTokens: c.MaxTokens, Log: log,
 		})
 	}
+	quirks := c.Quirks()
 	return openai.New(openai.Config{
-		BaseURL: c.BaseURL, Key: key, Model: c.ID(), Headers: headers, MaxTokens: c.MaxTokens,
+		Quirks: &quirks, BaseURL: c.BaseURL, Key: key, Model: c.ID(), Headers: headers, MaxTokens: c.MaxTokens,
 		SystemFallback: openai.Fallback(c.SystemFallback), Log: log,
 	})
 }

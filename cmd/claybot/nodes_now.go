@@ -125,7 +125,7 @@ func (d nodeDesk) profileNodes(c *configs.Config) (list []nodes.Node) {
 
 // modelNode is a model with the routes that follow it when it fails.
 func (d nodeDesk) modelNode(name string, m configs.Model) nodes.Node {
-	n := nodes.Node{Key: nodes.Key{Kind: nodes.Model, Name: name}, Type: m.API(), State: nodes.Running, Can: []string{nodes.Test}}
+	n := nodes.Node{Key: nodes.Key{Kind: nodes.Model, Name: name}, Type: m.ProviderName(), State: nodes.Running, Can: []string{nodes.Test}}
 	if m.Demo() {
 		n.Type = configs.DemoModel
 	}

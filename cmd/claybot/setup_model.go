@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/llm"
 )
 
 // model sets up the model that answers.
@@ -99,11 +100,8 @@ func (s *setup) chooseModel() (c choiceOfModel, err error) {
 	case answer == "2":
 		c.provider = configs.ProviderAnthropic
 	case answer == "3":
-		if c.base, err = s.ask("Address of its API, such as https://openrouter.ai/api/v1: "); err != nil {
+		if err = s.providerOf(&c); err != nil {
 			return c, err
-		}
-		if c.base == "" {
-			return c, errSkipped
 		}
 		if _, err = s.trial(c); err != nil { // before there is a key
 			return c, err
@@ -116,10 +114,47 @@ func (s *setup) chooseModel() (c choiceOfModel, err error) {
 	}
 	key, err := s.term.ask(s.ctx, "API key (not shown; Enter if it needs none): ", true)
 	c.key = strings.Join(tokensIn(key), "")
-	if err == nil && c.key == "" && c.base == "" {
+	if err == nil && c.key == "" && c.base == "" && !anywhere(c.provider) {
 		err = errSkipped
 	}
 	return c, err
+}
+
+// anywhere reports a provider by name whose server anybody may run.
+func anywhere(provider string) bool {
+	p, ok := llm.PresetNamed(provider)
+	return ok && p.Host == ""
+}
+
+// providerOf asks for a provider by its name, or for the address of its API.
+func (s *setup) providerOf(c *choiceOfModel) error {
+	var names []string
+	for _, p := range llm.Presets()[2:] {
+		names = append(names, p.Name)
+	}
+	s.say("  %s\n", strings.Join(names, ", "))
+	answer, err := s.ask("One of these names, or the address of an API such as https://api.example.org/v1: ")
+	if err != nil {
+		return err
+	}
+	p, known := llm.PresetNamed(answer)
+	switch {
+	case answer == "":
+		return errSkipped
+	case !known && !strings.Contains(answer, "://") && configs.Nearest(answer, names) != "":
+		return fmt.Errorf("%q is not a provider; did you mean %s?", answer, configs.Nearest(answer, names))
+	case !known:
+		c.base = answer
+		return nil
+	}
+	c.provider = p.Name
+	if p.URL == "" {
+		c.base, err = s.ask("Address of your own resource, such as " + p.Example + ": ")
+		if err == nil && c.base == "" {
+			err = errSkipped
+		}
+	}
+	return err
 }
 
 // tried asks the provider for its models, lets the user choose, and asks the model once. Only a model

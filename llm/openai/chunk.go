@@ -16,7 +16,7 @@ type chunk struct {
 		Delta        delta  `json:"delta"`
 		FinishReason string `json:"finish_reason"`
 	} `json:"choices"`
-	Usage *sdk.Usage      `json:"usage"`
+	Usage *wireUsage      `json:"usage"`
 	Error json.RawMessage `json:"error"`
 }
 
@@ -27,8 +27,24 @@ type completion struct {
 		Message      delta  `json:"message"`
 		FinishReason string `json:"finish_reason"`
 	} `json:"choices"`
-	Usage *sdk.Usage      `json:"usage"`
+	Usage *wireUsage      `json:"usage"`
 	Error json.RawMessage `json:"error"`
+}
+
+// A wireUsage is what a server counted. What it read from its cache is where OpenAI has it, or where DeepSeek and Kimi have it;
+// what it wrote to it is where OpenRouter has it.
+type wireUsage struct {
+	Prompt        int64 `json:"prompt_tokens"`
+	Completion    int64 `json:"completion_tokens"`
+	PromptDetails struct {
+		Cached  int64 `json:"cached_tokens"`
+		Written int64 `json:"cache_write_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionDetails struct {
+		Reasoning int64 `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+	Hit    int64 `json:"prompt_cache_hit_tokens"` // DeepSeek
+	Cached int64 `json:"cached_tokens"`           // Kimi
 }
 
 // A delta is a piece of an answer, with the fields in which servers give reasoning, and what they want

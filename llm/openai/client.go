@@ -13,9 +13,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/provider"
 )
 
@@ -44,6 +46,8 @@ type Config struct {
 	Model   string
 	Headers map[string]string // added to each request; they win over the client's own
 
+	// Quirks are what the server does in its own way; nil: as far as its address says it.
+	Quirks         *llm.Quirks
 	SystemFallback Fallback
 	MaxTokens      int64 // bound of an answer where the request sets none; not sent when 0
 
@@ -75,7 +79,7 @@ type Client struct {
 
 type api struct {
 	cfg      Config
-	ours     bool        // OpenAI itself answers
+	quirks   llm.Quirks
 	of       string      // of the states of its answers
 	reasons  atomic.Bool // it gives the reasons of ends
 	fallback bool
@@ -86,11 +90,14 @@ type api struct {
 // refuses makes every call fail.
 func New(cfg Config) *Client {
 	cfg.BaseURL = cmp.Or(cfg.BaseURL, DefaultBaseURL)
-	a, address := &api{cfg: cfg}, ""
-	if u, err := provider.Endpoint(cfg.BaseURL, chatPath); err == nil {
+	if cfg.Quirks == nil {
+		q := llm.QuirksAt(cfg.BaseURL)
+		cfg.Quirks = &q
+	}
+	a, address := &api{cfg: cfg, quirks: *cfg.Quirks}, ""
+	if u, err := a.endpoint(); err == nil {
 		address = u.String()
-		a.ours = strings.HasPrefix(address, DefaultBaseURL)
-		a.fallback = cfg.SystemFallback == FallbackAlways || cfg.SystemFallback != FallbackNever && !honoursSystem(u.Hostname())
+		a.fallback = cfg.SystemFallback == FallbackAlways || cfg.SystemFallback != FallbackNever && !a.quirks.System && !honoursSystem(u.Hostname())
 	}
 	a.of = provider.Of(address, cfg.Model)
 	return &Client{api: a, Client: provider.New(provider.Config{
@@ -100,8 +107,25 @@ func New(cfg Config) *Client {
 
 const chatPath = "/chat/completions"
 
+// endpoint is the address of the operation.
+func (a *api) endpoint() (*url.URL, error) {
+	base := a.cfg.BaseURL
+	if u, err := url.Parse(base); err == nil && strings.Trim(u.Path, "/") == "" {
+		base = strings.TrimSuffix(base, "/") + a.quirks.BasePath
+	}
+	u, err := provider.Endpoint(base, chatPath)
+	if err == nil && strings.Contains(u.Path, "/deployments/") && u.RawQuery == "" {
+		u.RawQuery = a.quirks.Query
+	}
+	return u, err
+}
+
 func (a *api) Authorize(h http.Header) {
-	if a.cfg.Key != "" {
+	switch {
+	case a.cfg.Key == "":
+	case a.quirks.KeyHeader != "":
+		h.Set(a.quirks.KeyHeader, a.cfg.Key)
+	default:
 		h.Set("Authorization", "Bearer "+a.cfg.Key)
 	}
 }
@@ -118,11 +142,9 @@ func (a *api) Begin() provider.Stream {
 	return &stream{assembler: assembler{Answer: new(provider.Answer)}, api: a}
 }
 
+// honoursSystem reports a host that is known to honour the system role, and is no preset.
 func honoursSystem(host string) bool {
-	for _, known := range [...]string{
-		"openai.com", "openai.azure.com", "anthropic.com", "googleapis.com", "mistral.ai",
-		"deepseek.com", "x.ai", "groq.com", "openrouter.ai",
-	} {
+	for _, known := range [...]string{"x.ai", "groq.com"} {
 		if host == known || strings.HasSuffix(host, "."+known) {
 			return true
 		}

@@ -165,6 +165,9 @@ func (p *problem) refused() (always, once uint32) {
 	if p.param == "user" || unknown && p.has(`"user"`, `\"user\"`, "'user'", "`user`", ": user") {
 		always |= fieldUser
 	}
+	if unknown && p.has("cache_control") {
+		always |= fieldMarks
+	}
 	switch {
 	case !p.has("response_format", "json_schema", "json_object"):
 	case p.has("unrecognized", "unknown", "not permitted", "extra_forbidden"):

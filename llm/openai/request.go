@@ -3,7 +3,6 @@ package openai
 import (
 	"bytes"
 	"cmp"
-	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"sync"
@@ -30,6 +29,7 @@ const (
 	fieldUnreasoned
 	fieldUnsigned
 	fieldFormat // response_format
+	fieldMarks  // cache_control
 )
 
 var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -75,22 +75,22 @@ type (
 
 func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 	req := wireRequest{Model: a.cfg.Model, Stream: true}
-	if without&fieldUsage == 0 {
+	if without&fieldUsage == 0 && !a.quirks.NoUsage {
 		req.StreamOptions = &sdk.StreamOptions{IncludeUsage: true}
 	}
-	if without&fieldUser == 0 {
+	if without&fieldUser == 0 && !a.quirks.NoUser {
 		req.User = string(r.Agent)
 	}
 	if f := r.Format; f != nil && without&fieldFormat == 0 {
 		req.Format = &wireFormat{Type: "json_object"}
-		if len(f.Schema) > 0 {
+		if len(f.Schema) > 0 && !a.quirks.NoSchema {
 			req.Format = &wireFormat{Type: "json_schema", Schema: &wireSchema{cmp.Or(f.Name, "answer"), f.Schema, f.Strict}}
 		}
 	}
 	if limit := cmp.Or(max(r.MaxTokens, 0), a.cfg.MaxTokens); limit > 0 {
 		// OpenAI's newer models refuse the old name, most other servers do
 		// not know the new one.
-		if a.ours {
+		if a.quirks.Completion {
 			req.MaxCompletionTokens = limit
 		} else {
 			req.MaxTokens = limit
@@ -183,104 +183,4 @@ func (t *toolsCache) encode(tools []llm.Tool) ([]byte, error) {
 
 func sameTool(a, b llm.Tool) bool {
 	return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Parameters, b.Parameters)
-}
-
-// A wirePart is a part of the content of a message that has pictures.
-type wirePart struct {
-	Type     string     `json:"type"` // text or image_url
-	Text     string     `json:"text,omitempty"`
-	ImageURL *wireImage `json:"image_url,omitempty"`
-}
-
-type wireImage struct {
-	URL string `json:"url"`
-}
-
-// resultPictures stands before the pictures of results, which are messages of
-// the user, as results have no pictures in this API.
-const resultPictures = "(pictures of the results above)"
-
-// appendChat adds the JSON of the system prompt and the messages of a request, with
-// commas between them. The prompt is repeated as the first message where that is set;
-// this fallback occurs once at most, also when the messages come with one from elsewhere.
-func (a *api) appendChat(body []byte, r llm.Request, without uint32) ([]byte, error) {
-	pictures := without&fieldImages == 0
-	first := len(body)
-	add := func(text []byte, err error) error {
-		if len(body) > first {
-			body = append(body, ',')
-		}
-		body = append(body, text...)
-		return err
-	}
-	if r.System != "" {
-		if err := add(encoded(wireMessage{Role: llm.RoleSystem, Content: r.System})); err != nil {
-			return nil, err
-		}
-		if a.fallback {
-			if err := add(encoded(wireMessage{Role: llm.RoleUser, Content: fallbackPrefix + r.System})); err != nil {
-				return nil, err
-			}
-		}
-	}
-	var waiting []wirePart // pictures of results
-	for i := range r.Messages {
-		m := &r.Messages[i]
-		if m.ID == SystemPromptFallback {
-			continue
-		}
-		if err := add(m.Encoded(a.form(m, without), func() ([]byte, error) { return encoded(a.wireOf(m, without)) })); err != nil {
-			return nil, err
-		}
-		if pictures && m.Role == llm.RoleTool {
-			waiting = append(waiting, parts("", m.Images)...)
-		}
-		if len(waiting) > 0 && (i+1 == len(r.Messages) || r.Messages[i+1].Role != llm.RoleTool) {
-			content := append([]wirePart{{Type: "text", Text: resultPictures}}, waiting...)
-			if err := add(encoded(wireMessage{Role: llm.RoleUser, Content: content})); err != nil {
-				return nil, err
-			}
-			waiting = nil
-		}
-	}
-	return body, nil
-}
-
-// wireOf is a message with its pictures, or with lines of text in their place. Pictures
-// of a result follow it.
-func (a *api) wireOf(m *llm.Message, without uint32) wireMessage {
-	pictures, text := without&fieldImages == 0, m.Content
-	if !pictures {
-		text = llm.WithoutImages(*m)
-	}
-	w := wireMessage{Role: m.Role, ToolCallID: m.CallID}
-	if text != "" {
-		w.Content = text
-	}
-	for _, call := range m.Calls {
-		w.ToolCalls = append(w.ToolCalls, wireCall{
-			ID:       call.ID,
-			Type:     sdk.ToolTypeFunction,
-			Function: sdk.FunctionCall{Name: call.Name, Arguments: call.Args},
-		})
-	}
-	if m.Role == llm.RoleAssistant {
-		a.restore(&w, m, without)
-	}
-	if pictures && len(m.Images) > 0 && m.Role != llm.RoleTool {
-		w.Content = parts(text, m.Images)
-	}
-	return w
-}
-
-func parts(text string, images []llm.Image) []wirePart {
-	out := make([]wirePart, 0, len(images)+1)
-	if text != "" {
-		out = append(out, wirePart{Type: "text", Text: text})
-	}
-	for _, i := range images {
-		url := "data:" + i.MIMEType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
-		out = append(out, wirePart{Type: "image_url", ImageURL: &wireImage{URL: url}})
-	}
-	return out
 }

@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -33,10 +34,13 @@ var unsigned = json.RawMessage(`{"google":{"thought_signature":"skip_thought_sig
 
 // form names what the JSON of a message depends on besides the message.
 func (a *api) form(m *llm.Message, without uint32) string {
-	if m.Role != llm.RoleAssistant {
-		return "openai"
-	}
 	form := "openai"
+	if a.quirks.CallID > 0 {
+		form = fmt.Sprint("openai ", a.quirks.CallID)
+	}
+	if m.Role != llm.RoleAssistant {
+		return form
+	}
 	if without&fieldState == 0 && a.own(m) {
 		form += " " + a.of
 	}
@@ -64,7 +68,7 @@ func (a *api) restore(w *wireMessage, m *llm.Message, without uint32) {
 	}
 	for i := range w.ToolCalls {
 		c := &w.ToolCalls[i]
-		c.Extra = s.Calls[c.ID]
+		c.Extra = s.Calls[m.Calls[i].ID]
 		if i == 0 && c.Extra == nil && without&fieldUnsigned != 0 {
 			c.Extra = unsigned // of calls at once, only the first is signed
 		}

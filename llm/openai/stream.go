@@ -17,7 +17,7 @@ type stream struct {
 	keeper
 	splitter
 	api   *api
-	usage *sdk.Usage
+	usage *wireUsage
 }
 
 func (s *stream) Gathered() *provider.Answer { return s.Answer }
@@ -148,13 +148,10 @@ func (s *stream) Usage() claybot.Usage {
 	if u == nil {
 		return usage
 	}
-	usage.Input, usage.Output = int64(max(u.PromptTokens, 0)), int64(max(u.CompletionTokens, 0))
-	if d := u.PromptTokensDetails; d != nil {
-		usage.CachedInput = min(int64(max(d.CachedTokens, 0)), usage.Input)
-	}
-	if d := u.CompletionTokensDetails; d != nil {
-		usage.Reasoning = min(int64(max(d.ReasoningTokens, 0)), usage.Output)
-	}
+	usage.Input, usage.Output = max(u.Prompt, 0), max(u.Completion, 0)
+	usage.CachedInput = min(max(u.PromptDetails.Cached, u.Hit, u.Cached, 0), usage.Input)
+	usage.CacheWrite = min(max(u.PromptDetails.Written, 0), usage.Input-usage.CachedInput)
+	usage.Reasoning = min(max(u.CompletionDetails.Reasoning, 0), usage.Output)
 	return usage
 }
 

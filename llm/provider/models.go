@@ -10,11 +10,25 @@ import (
 	"github.com/claybot/claybot/llm"
 )
 
+// listOf is the address of the list of models beside that of an operation. Azure has the list above its deployments.
+func listOf(operation string) string {
+	operation, query, asked := strings.Cut(operation, "?")
+	for _, path := range [...]string{"/chat/completions", "/messages"} {
+		operation = strings.TrimSuffix(operation, path)
+	}
+	operation, _, _ = strings.Cut(operation, "/deployments/")
+	operation += "/models"
+	if asked {
+		operation += "?" + query
+	}
+	return operation
+}
+
 // Models returns the names of the models that the provider lists, sorted. Its errors are those of
 // Chat; that of a server without such a list has its status.
 //
 // OpenAI and Anthropic have GET /v1/models with {"data": [{"id": …}]}, of which the first page is
-// enough: platform.openai.com/docs/api-reference/models/list, docs.anthropic.com/en/api/models-list,
+// enough; so have all servers that are named in llm.Presets, Ollama among them: platform.openai.com/docs/api-reference/models/list, docs.anthropic.com/en/api/models-list,
 // read 2026-11-29.
 func (c *Client) Models(ctx context.Context) ([]string, error) {
 	if c.URL == "" {
@@ -22,8 +36,7 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 	}
 	step, cancel := c.Within(ctx)
 	defer cancel()
-	base := strings.TrimSuffix(strings.TrimSuffix(c.URL, "/chat/completions"), "/messages")
-	x, broken := c.send(step, http.MethodGet, base+"/models", nil, c.header("application/json", "application/json"))
+	x, broken := c.send(step, http.MethodGet, listOf(c.URL), nil, c.header("application/json", "application/json"))
 	if broken != nil {
 		return nil, broken
 	}

@@ -179,7 +179,7 @@ func hostileFlow(x string, who viewer) flowView {
 // hostileSetup is a step of the guide in which everything is wrong and everything is there.
 func hostileSetup(name, x string, who viewer) setupNow {
 	return viewSetup(who, web.SetupStep{
-		Name: name, Version: x, Wrong: x, Notes: []web.SetupNote{{Good: true, Text: x}, {Text: x}}, Has: []string{x, "bot_token"}, Value: x, Options: []string{"a", "b"}, Link: x, Ollama: x,
+		Name: name, Version: x, Wrong: x, Notes: []web.SetupNote{{Good: true, Text: x}, {Text: x}}, Has: []string{x, "bot_token"}, Value: x, Options: []string{"a", "b"}, Link: x, Ollama: x, Providers: []web.SetupProvider{{Name: x, Title: x, Example: x}},
 		Pairing: &web.SetupPairing{
 			Operators: []string{x}, Wrong: x, Invitation: &web.Invitation{Connector: x, URL: x, Code: x, Expires: 5}, Picture: web.SetupPicture{Size: 9, Path: "M1 1h1v1h-1z"},
 			People: []storage.Grant{{Connector: x, Subject: x, Name: x}},
