@@ -209,10 +209,11 @@ func newAuthServer(t *testing.T) *authServer {
 		case "authorization_code":
 			sum := sha256.Sum256([]byte(r.Form.Get("code_verifier")))
 			asked := a.codes[r.Form.Get("code")]
-			ok = asked.Get("code_challenge") == base64.RawURLEncoding.EncodeToString(sum[:]) && asked.Get("scope") == "tools"
+			ok = asked.Get("code_challenge") == base64.RawURLEncoding.EncodeToString(sum[:]) && asked.Get("scope") == "tools" && asked.Get("state") != "" &&
+				asked.Get("resource") == a.URL+"/mcp" && r.Form.Get("resource") == a.URL+"/mcp" && r.Form.Get("redirect_uri") == asked.Get("redirect_uri")
 			delete(a.codes, r.Form.Get("code"))
 		case "refresh_token":
-			ok = a.refresh[r.Form.Get("refresh_token")] && r.Form.Get("client_id") == "client-1"
+			ok = a.refresh[r.Form.Get("refresh_token")] && r.Form.Get("client_id") == "client-1" && r.Form.Get("resource") == a.URL+"/mcp"
 			delete(a.refresh, r.Form.Get("refresh_token"))
 		case "client_credentials":
 			ok = r.Form.Get("client_id") == "machine" && r.Form.Get("client_secret") == "not-a-real-secret"

@@ -28,6 +28,8 @@ type link struct {
 	retry chan struct{}  // a request to connect now
 	turn  workspace.Turn // one at a time decides about tools, see decide
 
+	unkept *unkept // by authorization alone: the tokens that are not stored yet
+
 	mu   sync.Mutex // of what follows
 	live *live      // nil while there is no connection
 	health
@@ -68,7 +70,7 @@ type live struct {
 func newLink(m *Manager, s Server) *link {
 	l := &link{
 		m: m, server: s, red: newRedactor(s.secrets()), health: health{state: StateStarting, since: time.Now()},
-		kick: make(chan struct{}, 1), retry: make(chan struct{}, 1), turn: workspace.NewTurn(),
+		kick: make(chan struct{}, 1), retry: make(chan struct{}, 1), turn: workspace.NewTurn(), unkept: new(unkept),
 	}
 	if s.Stopped {
 		l.state = StateStopped

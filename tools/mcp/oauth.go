@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,8 @@ type grant struct {
 	Secret   string        `json:"clientSecret,omitempty"`
 	TokenURL string        `json:"tokenUrl"`
 	Style    int           `json:"authStyle"`
+	// Resource is what the token is for, as the authorization server heard it; empty: it heard of none.
+	Resource string `json:"resource,omitempty"`
 }
 
 func (g grant) config() *oauth2.Config {
@@ -62,7 +65,7 @@ func (l *link) authorization(life context.Context, client *http.Client) (auth.OA
 		return newTurnstile(h), nil
 	}
 	return &keptLogin{
-		server: l.server, tokens: l.m.cfg.Tokens,
+		server: l.server, tokens: l.m.cfg.Tokens, unkept: l.unkept,
 		ctx: context.WithValue(life, oauth2.HTTPClient, client),
 	}, nil
 }
@@ -116,8 +119,53 @@ func (t *turnstile) Authorize(ctx context.Context, r *http.Request, resp *http.R
 type keptLogin struct {
 	server Server
 	tokens storage.Secrets
+	unkept *unkept
 	ctx    context.Context //nolint:containedctx // a token source has no other way in
 	source oauth2.TokenSource
+}
+
+// unkept is a grant whose refresh token is new and could not be stored: the one that is
+// stored may be worth nothing. It outlives connections.
+type unkept struct {
+	mu     sync.Mutex
+	grant  *grant // nil: all is stored
+	before string // the access token of the grant that it replaces
+}
+
+// keep stores g in place of the grant with the access token before, or remembers it.
+func (u *unkept) keep(tokens storage.Secrets, server, before string, g grant) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.grant != nil {
+		before = u.before
+	}
+	err := g.keep(tokens, server)
+	if u.grant, u.before = nil, ""; err != nil {
+		u.grant, u.before = &g, before
+	}
+	return err
+}
+
+func (u *unkept) empty() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.grant == nil
+}
+
+// catchUp returns what is to be used in place of the stored grant, after it is stored.
+func (u *unkept) catchUp(tokens storage.Secrets, server string, stored grant) (grant, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.grant == nil || u.before != stored.Token.AccessToken { // all is stored, or an operator has logged in again
+		u.grant = nil
+		return stored, nil
+	}
+	g := *u.grant
+	if err := g.keep(tokens, server); err != nil {
+		return g, err
+	}
+	u.grant = nil
+	return g, nil
 }
 
 func (k *keptLogin) TokenSource(context.Context) (oauth2.TokenSource, error) { return k.source, nil }
@@ -143,12 +191,16 @@ func (k *keptLogin) load() error {
 	if g.URL != k.server.URL { // a token is never shown to another server
 		return errLogin
 	}
-	k.source = keeping(k.ctx, k.tokens, k.server.Name, g)
+	if g, err = k.unkept.catchUp(k.tokens, k.server.Name, g); err != nil {
+		return err
+	}
+	k.source = keeping(k.ctx, k.tokens, k.server.Name, g, k.unkept)
 	return nil
 }
 
-func keeping(ctx context.Context, tokens storage.Secrets, server string, g grant) oauth2.TokenSource {
-	fresh := &freshTokens{ctx: ctx, source: g.config().TokenSource(ctx, g.Token), tokens: tokens, server: server, grant: g}
+func keeping(ctx context.Context, tokens storage.Secrets, server string, g grant, u *unkept) oauth2.TokenSource {
+	ctx = withResource(ctx, g)
+	fresh := &freshTokens{ctx: ctx, source: g.config().TokenSource(ctx, g.Token), tokens: tokens, server: server, grant: g, unkept: u}
 	return oauth2.ReuseTokenSource(g.Token, fresh) // which lets one at a time ask
 }
 
@@ -158,6 +210,7 @@ type freshTokens struct {
 	tokens storage.Secrets
 	server string
 	grant  grant
+	unkept *unkept
 }
 
 func (f *freshTokens) Token() (*oauth2.Token, error) {
@@ -182,11 +235,16 @@ func (f *freshTokens) Token() (*oauth2.Token, error) {
 		}
 		return nil, errors.New("no new token could be got from the login of the server") // its words may show the old one
 	}
-	if t.AccessToken == f.grant.Token.AccessToken {
+	before := f.grant.Token.AccessToken
+	if t.AccessToken == before && f.unkept.empty() {
 		return t, nil
 	}
 	f.grant.Token = t
-	return t, f.grant.keep(f.tokens, f.server)
+	// No request is made with a token that is not stored: the next one tries to store it again.
+	if err := f.unkept.keep(f.tokens, f.server, before, f.grant); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // catchUp takes the token that another node has got meanwhile. What cannot be
@@ -198,6 +256,50 @@ func (f *freshTokens) catchUp() {
 		return
 	}
 	f.grant, f.source = g, g.config().TokenSource(f.ctx, g.Token)
+}
+
+// withResource is a context whose client names the resource of the grant in requests for tokens, as the protocol demands
+// (RFC 8707); the library does so for the first token alone.
+func withResource(ctx context.Context, g grant) context.Context {
+	client, ok := ctx.Value(oauth2.HTTPClient).(*http.Client)
+	if !ok {
+		client = http.DefaultClient
+	}
+	if g.Resource == "" {
+		return ctx
+	}
+	c := *client
+	c.Transport = &naming{base: client.Transport, grant: g}
+	return context.WithValue(ctx, oauth2.HTTPClient, &c)
+}
+
+// A naming transport adds the resource to requests for tokens.
+type naming struct {
+	base  http.RoundTripper
+	grant grant
+}
+
+func (n *naming) RoundTrip(r *http.Request) (*http.Response, error) {
+	base := n.base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	if r.Method != http.MethodPost || r.URL.String() != n.grant.TokenURL {
+		return base.RoundTrip(r)
+	}
+	b, err := io.ReadAll(r.Body)
+	if err := errors.Join(err, r.Body.Close()); err != nil {
+		return nil, err
+	}
+	form, err := url.ParseQuery(string(b))
+	if err != nil {
+		return nil, errors.New("the request for a token has no form") // its words would show the tokens
+	}
+	form.Set("resource", n.grant.Resource)
+	body := form.Encode()
+	r = r.Clone(r.Context())
+	r.Body, r.ContentLength, r.GetBody = io.NopCloser(strings.NewReader(body)), int64(len(body)), nil
+	return base.RoundTrip(r)
 }
 
 func (g grant) keep(tokens storage.Secrets, server string) error {
@@ -256,19 +358,19 @@ func Login(ctx context.Context, v Visit) error {
 	if err != nil {
 		return err
 	}
-	kept := false
+	kept, resource := false, ""
 	config := &auth.AuthorizationCodeHandlerConfig{
 		PreregisteredClient: s.OAuth.credentials(),
 		RedirectURL:         redirect.String(),
 		RequestRefreshToken: true, AcceptUnadvertisedIss: true,
 		ScopeFilter: s.OAuth.scopes, Client: client,
-		AuthorizationCodeFetcher: v.fetch(back),
+		AuthorizationCodeFetcher: v.fetch(back, &resource),
 		NewTokenSource: func(ctx context.Context, c *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
-			g := grant{URL: s.URL, Token: t, ClientID: c.ClientID, Secret: c.ClientSecret, TokenURL: c.Endpoint.TokenURL, Style: int(c.Endpoint.AuthStyle)}
+			g := grant{URL: s.URL, Token: t, ClientID: c.ClientID, Secret: c.ClientSecret, TokenURL: c.Endpoint.TokenURL, Style: int(c.Endpoint.AuthStyle), Resource: resource}
 			kept = true
 			// A token that is renewed right here is kept, too: the one before may be
 			// worth nothing then.
-			return keeping(ctx, v.Tokens, s.Name, g), g.keep(v.Tokens, s.Name)
+			return keeping(ctx, v.Tokens, s.Name, g, new(unkept)), g.keep(v.Tokens, s.Name)
 		},
 	}
 	if config.PreregisteredClient == nil {
@@ -357,13 +459,15 @@ func landing(redirect *url.URL, back chan<- url.Values, over <-chan struct{}) ht
 	return mux
 }
 
-func (v Visit) fetch(back <-chan url.Values) auth.AuthorizationCodeFetcher {
+// fetch waits for the code that the browser brings. It notes what the code is for.
+func (v Visit) fetch(back <-chan url.Values, resource *string) auth.AuthorizationCodeFetcher {
 	return func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 		link, err := url.Parse(args.URL)
 		if err != nil {
 			return nil, errors.New("the server's link to its login cannot be read")
 		}
 		state := link.Query().Get("state")
+		*resource = link.Query().Get("resource")
 		v.Show(args.URL)
 		for {
 			var q url.Values
