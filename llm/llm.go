@@ -148,6 +148,8 @@ type Error struct {
 	// Account: the key or the account is refused, not what was asked. Another key
 	// may do.
 	Account bool
+	// Paid: the provider gave its answer to the end, and that cannot be used. Another try may bring the same.
+	Paid bool
 	// Agent: with Off, not the model is switched off, but the agent that asks it.
 	Agent bool
 	Text  string

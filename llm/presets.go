@@ -44,7 +44,7 @@ type Quirks struct {
 
 // presets is the table of providers, in the order in which people see it.
 //
-// Sources, read on 2026-11-29 as far as a search index has them:
+// Sources, current in November 2026:
 //   - Azure: learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle (/openai/v1, api-key, no api-version) and
 //     learn.microsoft.com/azure/ai-foundry/openai/reference (deployments, api-version 2024-10-21).
 //   - DeepSeek: api-docs.deepseek.com/guides/json_mode (json_object, no schema).

@@ -27,7 +27,7 @@ type Retries struct {
 // Retried returns a model that tries again where that can help: after errors of
 // class Transient and Rate. What the provider asks for is obeyed to the letter
 // up to a minute; otherwise the wait is random, so that many agents do not come
-// back at once. Each try is a call of m, so that it can be paid for by itself,
+// back at once. A second answer that was paid for and cannot be used is the last. Each try is a call of m, so that it can be paid for by itself,
 // and tells Request.Delta its text from offset 0. The error of a call that ctx
 // ended also wraps the cause of ctx.
 func Retried(m Model, o Retries) Model {
@@ -57,7 +57,7 @@ func (m *retried) Chat(ctx context.Context, r Request) (Response, error) { retur
 func (m *retried) chat(ctx context.Context, r Request, patience time.Duration) (Response, error) {
 	step, cancel := context.WithTimeoutCause(ctx, m.o.Step, ErrStep)
 	defer cancel()
-	shown := false
+	shown, paid := false, false
 	if told := r.Delta; told != nil {
 		r.Delta = func(offset int, text string) { shown = true; told(offset, text) }
 	}
@@ -75,6 +75,8 @@ func (m *retried) chat(ctx context.Context, r Request, patience time.Duration) (
 			until = time.Now().Add(patience)
 		}
 		wait, again := m.backoff(step, try, e, until)
+		again = again && !(paid && e.Paid)
+		paid = paid || e.Paid
 		m.o.Log.Warn("model call failed", "route", m.o.Route, "agent", r.Agent, "run", r.Run, "try", try,
 			"class", e.Class, "status", e.Status, "again", again, "wait", wait, "error", e.Text)
 		if r.Failed != nil {

@@ -12,9 +12,10 @@ import (
 type chunk struct {
 	Model   string `json:"model"`
 	Choices []struct {
-		Index        int    `json:"index"`
-		Delta        delta  `json:"delta"`
-		FinishReason string `json:"finish_reason"`
+		Index        int        `json:"index"`
+		Delta        delta      `json:"delta"`
+		FinishReason string     `json:"finish_reason"`
+		Usage        *wireUsage `json:"usage"` // Kimi
 	} `json:"choices"`
 	Usage *wireUsage      `json:"usage"`
 	Error json.RawMessage `json:"error"`

@@ -92,9 +92,10 @@ func (p *problem) inStream() {
 var contextSigns = []string{
 	"context_length", "context length", "context window", "context size", "maximum context",
 	"prompt is too long", "input is too long", "too many input tokens", "reduce the length of the messages",
+	"input token count", "exceeded model token limit",
 }
 
-var quotaSigns = []string{"insufficient_quota", "billing_hard_limit", "billing_not_active"}
+var quotaSigns = []string{"insufficient_quota", "billing_hard_limit", "billing_not_active", "exceeded_current_quota"}
 
 func (a *api) Problem(status int, body []byte) provider.Problem {
 	p := parseProblem(status, body)
@@ -162,7 +163,7 @@ func (p *problem) refused() (always, once uint32) {
 		always |= fieldUsage
 	}
 	unknown := p.has(unknownSigns...)
-	if p.param == "user" || unknown && p.has(`"user"`, `\"user\"`, "'user'", "`user`", ": user") {
+	if p.param == "user" || unknown && !p.has("role") && p.has(`"user"`, `\"user\"`, "'user'", "`user`", ": user") {
 		always |= fieldUser
 	}
 	if unknown && p.has("cache_control") {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/openai/openaitest"
 )
 
 // A seen transport keeps the newest request.
@@ -169,6 +170,26 @@ func TestUsageShapes(t *testing.T) {
 		u := resp.Usage
 		if err != nil || u.Input != tt.input || u.CachedInput != tt.cached || u.CacheWrite != tt.write || u.Reasoning != tt.re || u.Output != 20 {
 			t.Errorf("%s: %+v, %v", name, u, err)
+		}
+	}
+}
+
+// The emulators refuse what their servers refuse: without its own ways, a provider has to be asked again, or refuses for good.
+func TestProfilesAreStrict(t *testing.T) {
+	for name, gives := range map[string]bool{"mistral": true, "deepseek": false, "openrouter": false} {
+		p, _ := llm.PresetNamed(name)
+		for _, q := range []llm.Quirks{p.Quirks, {System: true}} {
+			s, c := serve(t, openaitest.Config{Dialect: openaitest.Dialect(name)}, Config{Quirks: &q, Model: "anthropic/m"})
+			r := toolTurn()
+			r.Messages[1].State = nil
+			_, err := c.Chat(t.Context(), r)
+			own := q == p.Quirks
+			if n := len(s.Refused()); own && name != "deepseek" && (n > 0 || err != nil) || !own && gives && err == nil || name == "deepseek" && (err != nil || own && n > 1 || !own && n < 2) {
+				t.Errorf("%s with its own ways %v: %q, %v", name, own, s.Refused(), err)
+			}
+			if marks := s.Requests(); name == "openrouter" && len(marks) > 0 && (marks[0].Marks == 3) != own {
+				t.Errorf("%s: %d marks", name, marks[0].Marks)
+			}
 		}
 	}
 }

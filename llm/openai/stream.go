@@ -74,6 +74,9 @@ func (s *stream) Take(data []byte) *provider.Failure {
 			if fail := s.finish(choice.FinishReason); fail != nil {
 				return fail
 			}
+			if s.usage == nil {
+				s.usage = choice.Usage
+			}
 		}
 	}
 	return nil
@@ -116,7 +119,7 @@ func (s *stream) add(d *delta) *provider.Failure {
 func (s *stream) finish(reason string) *provider.Failure {
 	switch reason {
 	case "", string(sdk.FinishReasonNull):
-	case "error":
+	case "error", "insufficient_system_resource": // the latter is DeepSeek's
 		return provider.Failed(llm.Transient, "the provider ended the answer with an error")
 	default:
 		s.Stop = reason
@@ -135,7 +138,7 @@ func harmless(err error) bool {
 
 func (s *stream) Stopped() llm.Stop {
 	switch sdk.FinishReason(s.Stop) {
-	case sdk.FinishReasonLength, "max_tokens":
+	case sdk.FinishReasonLength, "max_tokens", "model_length": // the last one is Mistral's
 		return llm.StopLength
 	case sdk.FinishReasonContentFilter, "safety", "refusal":
 		return llm.StopFilter

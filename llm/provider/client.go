@@ -184,9 +184,9 @@ func (c *Client) whole(x *Exchange, r llm.Request, kind string) (llm.Response, *
 		return llm.Response{}, c.noStream(kind, body)
 	case fail != nil:
 		fail.usage = a.spent(s, r)
-		return llm.Response{}, c.explained(fail)
+		return llm.Response{}, c.explained(fail.paid())
 	case !s.Complete():
-		return llm.Response{}, &Failure{Error: llm.Failed(llm.Transient, "the provider's answer was empty"), usage: a.spent(s, r)}
+		return llm.Response{}, (&Failure{Error: llm.Failed(llm.Transient, "the provider's answer was empty"), usage: a.spent(s, r)}).paid()
 	}
 	return c.response(s, r), nil
 }
@@ -243,7 +243,7 @@ func (c *Client) noStream(kind string, body []byte) *Failure {
 	if kind == "text/html" {
 		return Failed(llm.Permanent, "the server sent a web page instead of an event stream; check the base URL")
 	}
-	return Failed(llm.Transient, "the server sent %q instead of an event stream; check the base URL", c.Redactor.Short(kind))
+	return Failed(llm.Transient, "the server sent %q instead of an event stream; check the base URL", c.Redactor.Short(kind)).paid()
 }
 
 func (c *Client) read(x *Exchange, r llm.Request) (llm.Response, *Failure) {
@@ -260,7 +260,7 @@ func (c *Client) read(x *Exchange, r llm.Request) (llm.Response, *Failure) {
 			a.Grown = false
 			if fail := s.Take(data); fail != nil {
 				fail.usage = a.spent(s, r)
-				return llm.Response{}, c.explained(fail)
+				return llm.Response{}, c.explained(fail.paid())
 			}
 			switch {
 			case !stopped && a.Stop != "":
@@ -273,7 +273,9 @@ func (c *Client) read(x *Exchange, r llm.Request) (llm.Response, *Failure) {
 	if s.Complete() && !errors.Is(end, ErrTooLarge) && !errors.Is(end, ErrLineTooLong) {
 		return c.response(s, r), nil
 	}
-	return llm.Response{}, &Failure{Error: x.Cut(end, a.Events == 0), usage: a.spent(s, r)}
+	fail := &Failure{Error: x.Cut(end, a.Events == 0), usage: a.spent(s, r)}
+	fail.Paid = a.Events > 0 && (end == nil || errors.Is(end, io.EOF)) && !x.Ended() // an end in good order
+	return llm.Response{}, fail
 }
 
 // response makes the answer of a complete stream. An answer that ended by length or

@@ -78,6 +78,14 @@ func Failed(class llm.Class, format string, args ...any) *Failure {
 	return &Failure{Error: llm.Failed(class, format, args...)}
 }
 
+// paid notes that the answer came and cannot be used; what the server says itself is no answer.
+func (f *Failure) paid() *Failure {
+	if f.Error != nil {
+		f.Paid = true
+	}
+	return f
+}
+
 // Said makes a failure of what the server says.
 func Said(p Problem) *Failure { return &Failure{problem: &p} }
 

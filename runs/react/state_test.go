@@ -2,6 +2,7 @@ package react_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/claybot/claybot"
@@ -16,6 +17,7 @@ import (
 type strictServer struct {
 	model   llm.Model
 	refused func() []string
+	calls   func() int // that were accepted, which is what has to be paid for
 }
 
 // strictServers starts all of them. Each answers the scene of a run by how far the request has got.
@@ -38,30 +40,44 @@ func strictServers(t *testing.T) map[string]strictServer {
 		}
 		return scene[n].Response
 	}
-	for _, d := range []openaitest.Dialect{openaitest.DeepSeek, openaitest.Kimi, openaitest.Gemini, openaitest.OpenRouter} {
-		s := openaitest.New(openaitest.Config{Dialect: d, Reply: func(r openaitest.Request) openaitest.Reply {
+	for _, p := range llm.Presets() {
+		if p.API != llm.APIOpenAI {
+			continue
+		}
+		d, name := openaitest.Dialect(p.Name), "m"
+		switch p.Name {
+		case "openai":
+			d = ""
+		case "openrouter":
+			name = "anthropic/m" // it is marked for the cache
+		}
+		s := openaitest.New(openaitest.Config{Key: "k", Dialect: d, Reply: func(r openaitest.Request) openaitest.Reply {
 			a := step(r.Messages)
 			return openaitest.Reply{Text: a.Text, Calls: a.Calls}
 		}})
-		all[string(d)] = strictServer{openai.New(openai.Config{BaseURL: started(s.Start()), Model: "m"}), s.Refused}
+		base := started(s.Start())
+		if p.Quirks.BasePath != "" {
+			base = strings.TrimSuffix(base, "/v1") // it is added
+		}
+		all[p.Name] = strictServer{openai.New(openai.Config{BaseURL: base, Key: "k", Model: name, Quirks: &p.Quirks}), s.Refused, s.Calls}
 	}
 	s := anthropictest.New(anthropictest.Config{Thinks: true, Reply: func(r anthropictest.Request) anthropictest.Reply {
 		a := step(r.Messages)
 		return anthropictest.Reply{Text: a.Text, Calls: a.Calls}
 	}})
-	all["anthropic"] = strictServer{anthropic.New(anthropic.Config{BaseURL: started(s.Start()), Model: "m"}), s.Refused}
+	all["anthropic"] = strictServer{anthropic.New(anthropic.Config{BaseURL: started(s.Start()), Model: "m"}), s.Refused, s.Calls}
 	return all
 }
 
-// A run goes on after a crash at every record with a server that wants its reasoning back: it is in the
-// records.
+// A run goes on after a crash at every record with the emulator of each provider, those among them that want their reasoning
+// back: it is in the records. An answer that was recorded is paid for once, and nothing is refused.
 func TestStateAfterCrash(t *testing.T) {
 	for name, s := range strictServers(t) {
 		t.Run(name, func(t *testing.T) {
 			var c counter
 			for k := 1; k <= 12; k++ {
 				for _, keep := range []bool{true, false} {
-					set := c.set(t)
+					set, before := c.set(t), s.calls()
 					j := newJournal("go")
 					err := j.pass(t.Context(), loop(s.model, set), j.turn(), k, keep)
 					if err != nil && !errors.Is(err, errCrash) {
@@ -72,6 +88,9 @@ func TestStateAfterCrash(t *testing.T) {
 					}
 					if last := j.records[len(j.records)-1]; last.Type != claybot.RecordAssistant || last.Text != "all done" {
 						t.Errorf("k=%d: the last record is %+v", k, last)
+					}
+					if n := s.calls() - before; n < len(scene) || n > len(scene)+1 || keep && n > len(scene) {
+						t.Errorf("k=%d: %d answers for %d steps", k, n, len(scene))
 					}
 				}
 			}

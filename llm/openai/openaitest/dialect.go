@@ -22,6 +22,13 @@ const (
 	Gemini     Dialect = "gemini"     // a signature at the first call
 	OpenRouter Dialect = "openrouter" // reasoning_details, which may be left out
 	Plain      Dialect = "plain"      // reasoning_content that it refuses to take back, as older servers
+
+	// These want nothing back, and are strict in other ways, see profile.go.
+	Mistral  Dialect = "mistral"
+	Azure    Dialect = "azure"
+	Ollama   Dialect = "ollama"
+	VLLM     Dialect = "vllm"
+	LlamaCPP Dialect = "llama.cpp"
 )
 
 // given is what a server gave with its answers.
@@ -78,7 +85,7 @@ func (m *wireMessage) fields() string {
 }
 
 func (d Dialect) checkAnswer(g *given, m *wireMessage, i int) *apiError {
-	own := map[Dialect]string{DeepSeek: "reasoning_content", Kimi: "reasoning_content", Gemini: "extra_content", OpenRouter: "reasoning_details"}[d]
+	own := map[Dialect]string{DeepSeek: "reasoning_content", LlamaCPP: "reasoning_content", Kimi: "reasoning_content", Gemini: "extra_content", OpenRouter: "reasoning_details"}[d]
 	if f := m.fields(); f != "" && f != own {
 		return refuse(f, "Unrecognized request argument supplied: %s", f)
 	}
@@ -129,7 +136,13 @@ func (d Dialect) signed(g *given, m *wireMessage, i int) *apiError {
 func (d Dialect) chunks(g *given, req Request) (deltas []string) {
 	text := fmt.Sprintf("I think of request %d: \"what\" <is> it?", req.N)
 	switch d {
-	case DeepSeek, Kimi, Plain:
+	case Mistral:
+		deltas = append(deltas, `{"content":[{"type":"thinking","thinking":[{"type":"text","text":`+quote(text)+`}],"closed":true}]}`)
+	case Ollama, VLLM:
+		for _, piece := range pieces(text, 7) {
+			deltas = append(deltas, `{"content":"","reasoning":`+quote(piece)+`}`)
+		}
+	case DeepSeek, Kimi, Plain, LlamaCPP:
 		g.add(text)
 		for _, piece := range pieces(text, 7) {
 			deltas = append(deltas, `{"reasoning_content":`+quote(piece)+`}`)

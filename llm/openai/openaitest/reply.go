@@ -73,7 +73,7 @@ func (r Reply) usage(req Request) Usage {
 func (s *Server) answer(w http.ResponseWriter, hr *http.Request, req Request, reply Reply, c *call) {
 	if e := reply.Fault.status(req, reply); e != nil {
 		c.end()
-		e.write(w)
+		s.cfg.Dialect.write(w, e)
 		return
 	}
 	if status, kind, body, ok := reply.Fault.raw(); ok {
@@ -127,6 +127,7 @@ func (s *Server) stream(req Request, reply Reply, usage Usage) []byte {
 		b.WriteString(finish)
 		b.WriteString("}]}\n\n")
 	}
+	b.WriteString(s.cfg.Dialect.first())
 	chunk(`{"role":"assistant","content":""}`, "null")
 	for _, delta := range s.cfg.Dialect.chunks(&s.given, req) {
 		chunk(delta, "null")
@@ -157,9 +158,9 @@ func (s *Server) stream(req Request, reply Reply, usage Usage) []byte {
 		}
 	}
 	chunk("{}", quote(reply.stop()))
-	if req.Usage && reply.Fault != FaultNoUsage {
+	if (req.Usage || s.cfg.Dialect == Mistral) && reply.Fault != FaultNoUsage {
 		b.WriteString(head)
-		b.WriteString(`"choices":[],"usage":` + usage.json() + "}\n\n")
+		b.WriteString(`"choices":[],"usage":` + s.cfg.Dialect.usage(usage) + "}\n\n")
 	}
 	b.WriteString(doneEvent)
 	return b.Bytes()

@@ -30,6 +30,7 @@ type Request struct {
 	Usage     bool // the stream shall end with usage
 	MaxTokens int
 	Format    string // the JSON of response_format
+	Marks     int    // of the cache
 	Size      int    // bytes of the body
 	Header    http.Header
 }
@@ -102,6 +103,14 @@ type wireTool struct {
 type content struct {
 	text   string
 	images []llm.Image
+	marks  int // of the cache
+}
+
+func (c *content) cached() int {
+	if c == nil {
+		return 0
+	}
+	return c.marks
 }
 
 func (c *content) UnmarshalJSON(b []byte) error {
@@ -114,11 +123,15 @@ func (c *content) UnmarshalJSON(b []byte) error {
 		Image struct {
 			URL string `json:"url"`
 		} `json:"image_url"`
+		Cache json.RawMessage `json:"cache_control"`
 	}
 	if err := json.Unmarshal(b, &parts); err != nil {
 		return err
 	}
 	for _, p := range parts {
+		if len(p.Cache) > 0 {
+			c.marks++
+		}
 		switch p.Type {
 		case "text":
 			c.text += p.Text
@@ -177,6 +190,12 @@ func (s *Server) decode(w http.ResponseWriter, hr *http.Request) (Request, error
 	}
 	if bad := in.ResponseFormat.check(); bad != nil {
 		return Request{}, bad
+	}
+	if bad := s.cfg.Dialect.strict(&in); bad != nil {
+		return Request{}, bad
+	}
+	for _, m := range in.Messages {
+		out.Marks += m.Content.cached()
 	}
 	if bad := s.cfg.Dialect.check(&s.given, in.Messages); bad != nil {
 		return Request{}, bad

@@ -40,7 +40,7 @@ type Config struct {
 }
 
 // A Server is the emulator, an http.Handler for /v1/chat/completions,
-// /v1/audio/transcriptions, /v1/audio/speech and /v1/models, with and without /v1.
+// /v1/audio/transcriptions, /v1/audio/speech and /v1/models, with and without /v1, and below /openai/v1 as Azure has them.
 type Server struct {
 	cfg Config
 	mux *http.ServeMux
@@ -68,7 +68,7 @@ func New(cfg Config) *Server {
 	}
 	s := &Server{cfg: cfg, mux: http.NewServeMux()}
 	s.journal.keep = cfg.Keep
-	for _, base := range [...]string{"", "/v1"} {
+	for _, base := range [...]string{"", "/v1", "/openai/v1"} {
 		s.mux.HandleFunc("POST "+base+"/chat/completions", s.chat)
 		s.mux.HandleFunc("POST "+base+"/audio/transcriptions", s.transcriptions)
 		s.mux.HandleFunc("POST "+base+"/audio/speech", s.speech)
@@ -131,7 +131,7 @@ func (s *Server) chat(w http.ResponseWriter, hr *http.Request) {
 			bad = refuse("", "the body cannot be read: %v", err)
 		}
 		s.journal.refuse(bad.Message)
-		bad.write(w)
+		s.cfg.Dialect.write(w, bad)
 		return
 	}
 	req.At = at
@@ -174,7 +174,7 @@ func (s *Server) authorize(hr *http.Request) *apiError {
 	s.mu.Lock()
 	revoked := s.revoked
 	s.mu.Unlock()
-	if !revoked && (s.cfg.Key == "" || hr.Header.Get("Authorization") == "Bearer "+s.cfg.Key) {
+	if !revoked && (s.cfg.Key == "" || s.cfg.Dialect.key(hr.Header) == s.cfg.Key) {
 		return nil
 	}
 	return &apiError{
