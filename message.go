@@ -116,6 +116,8 @@ type AgentMessage struct {
 	Engine string `json:"engine,omitempty"`
 	// Request is the id of the HTTP request that brought the message.
 	Request string `json:"request,omitempty"`
+	// Traceparent is the span that asked for the message, see Trace.String; empty: none.
+	Traceparent string `json:"traceparent,omitempty"`
 	// Format is what the answer of the run that takes this message must be; nil: a text.
 	Format *AnswerFormat `json:"format,omitempty"`
 	// Flow is the flow that the run which takes this message is of, and what started it.

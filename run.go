@@ -158,6 +158,7 @@ const (
 	EventStepStarted      EventType = "StepStarted"
 	EventStepFinished     EventType = "StepFinished"
 	EventPolicySwitched   EventType = "PolicySwitched"
+	EventModelCallFailed  EventType = "ModelCallFailed" // one try of it
 	EventProviderSwitched EventType = "ProviderSwitched"
 	EventContextCompacted EventType = "ContextCompacted"
 	EventMessagesInjected EventType = "MessagesInjected"

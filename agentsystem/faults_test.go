@@ -62,11 +62,11 @@ type diskRuns struct {
 	*disk
 }
 
-func (r diskRuns) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, engine string) (claybot.Run, error) {
+func (r diskRuns) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, with storage.Beginning) (claybot.Run, error) {
 	if err := r.err(); err != nil {
 		return claybot.Run{}, err
 	}
-	return r.Runs.Begin(ctx, l, id, batch, engine)
+	return r.Runs.Begin(ctx, l, id, batch, with)
 }
 
 func (r diskRuns) Append(ctx context.Context, l storage.Lease, id claybot.RunID, progress bool, ev ...claybot.Event) error {

@@ -256,11 +256,11 @@ type fusedRuns struct {
 	f *fuse
 }
 
-func (r fusedRuns) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, engine string) (run claybot.Run, err error) {
+func (r fusedRuns) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, with storage.Beginning) (run claybot.Run, err error) {
 	if do := r.f.beginning.Swap(nil); do != nil {
 		(*do)()
 	}
-	err = r.f.step("begin", func() error { run, err = r.Runs.Begin(ctx, l, id, batch, engine); return err })
+	err = r.f.step("begin", func() error { run, err = r.Runs.Begin(ctx, l, id, batch, with); return err })
 	return run, err
 }
 

@@ -200,11 +200,11 @@ type faultRuns struct {
 	f *agentFault
 }
 
-func (r faultRuns) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, engine string) (claybot.Run, error) {
+func (r faultRuns) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, with storage.Beginning) (claybot.Run, error) {
 	if err := r.f.of("Begin", l.Agent); err != nil {
 		return claybot.Run{}, err
 	}
-	return r.Runs.Begin(ctx, l, id, batch, engine)
+	return r.Runs.Begin(ctx, l, id, batch, with)
 }
 
 func (r faultRuns) Append(ctx context.Context, l storage.Lease, id claybot.RunID, progress bool, ev ...claybot.Event) error {

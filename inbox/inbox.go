@@ -89,8 +89,12 @@ func New(cfg Config) *Inboxes {
 func (i *Inboxes) renewal() time.Duration { return i.TTL / 3 }
 
 // Post stores a message, wakes the callers of Next, and ends the run in
-// flight when the message asks for that.
+// flight when the message asks for that. The message, and the run that it
+// begins, belong to the trace of ctx.
 func (i *Inboxes) Post(ctx context.Context, p storage.Posting) (storage.Posted, error) {
+	if p.Message.Traceparent = cmp.Or(p.Message.Traceparent, claybot.TraceOf(ctx).String()); p.Start != nil {
+		p.Start.With.Traceparent = p.Message.Traceparent
+	}
 	done, err := i.Store.Post(ctx, p)
 	if err != nil {
 		return done, fmt.Errorf("post %s: %w", p.Message.ID, err)
@@ -176,12 +180,12 @@ func (i *Inboxes) Next(ctx context.Context, limit, batch int) ([]*AgentInbox, er
 
 // Starting fills in what lets a message begin a run as it is posted, under the present
 // id of this node; nil while no agents are taken.
-func (i *Inboxes) Starting(run claybot.RunID, engine string) *storage.Start {
+func (i *Inboxes) Starting(run claybot.RunID, with storage.Beginning) *storage.Start {
 	node := i.Node()
 	if node == "" {
 		return nil
 	}
-	return &storage.Start{Node: node, TTL: i.TTL, Run: run, Engine: engine}
+	return &storage.Start{Node: node, TTL: i.TTL, Run: run, With: with}
 }
 
 // Opened returns the box of an agent whose run began as its message was posted, at a time

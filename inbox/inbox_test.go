@@ -111,7 +111,7 @@ func (r *rig) none(within time.Duration) {
 
 func (r *rig) begin(b *inbox.AgentInbox, id claybot.RunID) {
 	r.Helper()
-	run, err := r.db.Begin(r.Context(), b.Lease, id, []claybot.MessageID{b.Waiting[0].ID}, "")
+	run, err := r.db.Begin(r.Context(), b.Lease, id, []claybot.MessageID{b.Waiting[0].ID}, storage.Beginning{})
 	if err != nil {
 		r.Fatal(err)
 	}

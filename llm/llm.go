@@ -58,8 +58,12 @@ func (r Request) Keep() Request {
 type Attempt struct {
 	Route string // that was asked; empty when there is only one
 	Next  string // the route that is asked next, empty when it stays or ends
-	Try   int    // from 1
+	Try   int    // from 1; 0 where the try was told before, and Next is news
 	Err   *Error
+	At    time.Time     // when the try ended
+	Took  time.Duration // from its beginning
+	Again bool          // the same route is asked again
+	Wait  time.Duration // until then
 }
 
 // Role is the author of a chat message.

@@ -63,10 +63,12 @@ func (m *retried) chat(ctx context.Context, r Request, patience time.Duration) (
 	}
 	var until time.Time
 	for try := 1; ; try++ {
+		began := time.Now()
 		resp, err := m.model.Chat(step, r)
 		if err == nil {
 			return resp, nil
 		}
+		failed := time.Now()
 		var e *Error
 		if !errors.As(err, &e) || e.Class == Budget || ctx.Err() != nil {
 			return resp, caused(ctx, err)
@@ -80,7 +82,7 @@ func (m *retried) chat(ctx context.Context, r Request, patience time.Duration) (
 		m.o.Log.Warn("model call failed", "route", m.o.Route, "agent", r.Agent, "run", r.Run, "try", try,
 			"class", e.Class, "status", e.Status, "again", again, "wait", wait, "error", e.Text)
 		if r.Failed != nil {
-			r.Failed(Attempt{Route: m.o.Route, Try: try, Err: e})
+			r.Failed(Attempt{Route: m.o.Route, Try: try, Err: e, At: failed, Took: failed.Sub(began), Again: again, Wait: wait})
 		}
 		if !again {
 			return resp, err

@@ -89,8 +89,10 @@ func TestMadeEventsFitTheirFacts(t *testing.T) {
 		runs.Finished("r", "bye", *usage),
 		runs.Failed("r", claybot.RunError{Code: runs.CodeModel, Text: "no answer"}, 2),
 		runs.Stopped("r", "user", ""),
-		runs.Began(claybot.Run{ID: "r", Agent: "atestagent00000000000000", Attempts: 1, Messages: []claybot.MessageID{"m"}}),
-		runs.Began(claybot.Run{ID: "r", Attempts: 2}),
+		runs.Began(claybot.Run{ID: "r", Agent: "atestagent00000000000000", Attempts: 1, Messages: []claybot.MessageID{"m"}}, []claybot.AgentMessage{{ID: "m", Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}}),
+		runs.Began(claybot.Run{ID: "r", Attempts: 2}, nil),
+		runs.CallFailed("r", 5, runs.ModelCallFailed{Step: 1, Route: "fast", Try: 1, Class: "rate", Status: 429, MS: 3, Again: true, WaitMS: 500}),
+		runs.ProviderChanged("r", runs.ProviderSwitched{From: "fast", To: "slow", Class: "rate"}),
 		runs.Injected("r", []claybot.MessageID{"m"}),
 	}
 	records := []claybot.Record{

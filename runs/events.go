@@ -111,6 +111,16 @@ func Started(run claybot.RunID, agent claybot.AgentID, name string) claybot.Even
 	return event(run, claybot.EventSubagentStarted, claybot.Now(), SubagentStarted{Agent: agent, Name: name})
 }
 
+// CallFailed tells that a try of a model call failed.
+func CallFailed(run claybot.RunID, at claybot.Time, d ModelCallFailed) claybot.Event {
+	return event(run, claybot.EventModelCallFailed, at, d)
+}
+
+// ProviderChanged tells that another provider is asked.
+func ProviderChanged(run claybot.RunID, d ProviderSwitched) claybot.Event {
+	return event(run, claybot.EventProviderSwitched, claybot.Now(), d)
+}
+
 // Switched tells that the rules of a run changed while it was under way.
 func Switched(run claybot.RunID, from, to, reason string) claybot.Event {
 	return event(run, claybot.EventPolicySwitched, claybot.Now(), PolicySwitched{From: from, To: to, Reason: reason})

@@ -113,6 +113,20 @@ type (
 		To     string `json:"to"`
 		Reason string `json:"reason"`
 	}
+	// ModelCallFailed: one try of a model call failed. Route is the name of the model that was
+	// asked, Class that of the error (transient, rate, permanent, context), and Status that of
+	// HTTP, 0 where there was no answer. Again says that the same model is asked again, WaitMS
+	// after this.
+	ModelCallFailed struct {
+		Step   int    `json:"step,omitempty"`
+		Route  string `json:"route,omitempty"`
+		Try    int    `json:"try"` // of the route, from 1
+		Class  string `json:"class"`
+		Status int    `json:"status,omitempty"`
+		MS     int64  `json:"ms"`
+		Again  bool   `json:"again,omitempty"`
+		WaitMS int64  `json:"waitMs,omitempty"`
+	}
 	// ProviderSwitched: another provider is asked.
 	ProviderSwitched struct {
 		From  string `json:"from"`
@@ -187,6 +201,7 @@ var Facts = map[claybot.EventType]any{
 	claybot.EventStepStarted:      PlanStep{},
 	claybot.EventStepFinished:     PlanStep{},
 	claybot.EventPolicySwitched:   PolicySwitched{},
+	claybot.EventModelCallFailed:  ModelCallFailed{},
 	claybot.EventProviderSwitched: ProviderSwitched{},
 	claybot.EventContextCompacted: ContextCompacted{},
 	claybot.EventMessagesInjected: MessagesTaken{},

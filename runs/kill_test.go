@@ -67,7 +67,7 @@ func writeForever(folder string) error {
 	if acquired[0].Run == nil {
 		batch = []claybot.MessageID{"m"}
 	}
-	run, err := db.Begin(ctx, acquired[0].Lease, "run1", batch, "")
+	run, err := db.Begin(ctx, acquired[0].Lease, "run1", batch, storage.Beginning{})
 	for seq := run.LastSeq; err == nil; seq += 3 {
 		fmt.Println(seq)
 		err = db.Append(ctx, acquired[0].Lease, "run1", true,

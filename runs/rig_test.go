@@ -103,7 +103,7 @@ func (l *live) acquire() {
 func (l *live) begin() *live {
 	l.t.Helper()
 	l.acquire()
-	run, err := l.db.Begin(l.t.Context(), l.lease, l.id, []claybot.MessageID{l.messageID("first")}, "")
+	run, err := l.db.Begin(l.t.Context(), l.lease, l.id, []claybot.MessageID{l.messageID("first")}, storage.Beginning{})
 	l.must(err)
 	l.id, l.seq = run.ID, run.LastSeq
 	return l
@@ -119,7 +119,7 @@ func (r *rig) start() *live {
 func (l *live) resume() {
 	l.t.Helper()
 	l.acquire()
-	run, err := l.db.Begin(l.t.Context(), l.lease, l.id, nil, "")
+	run, err := l.db.Begin(l.t.Context(), l.lease, l.id, nil, storage.Beginning{})
 	l.must(err)
 	l.seq = run.LastSeq
 }

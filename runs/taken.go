@@ -10,15 +10,20 @@ type MessagesTaken struct {
 	Attempt  int                 `json:"attempt,omitempty"`
 	Engine   string              `json:"engine,omitempty"`
 	Reason   string              `json:"reason,omitempty"` // why it goes on: answers, timeout, cancel, restart
+	// WaitedMS is how long the oldest message had waited when its run started, in the store's events.
+	WaitedMS int64 `json:"waitedMs,omitempty"`
+	// Traceparent is the span that asked for the run, see claybot.Trace.String; empty: none.
+	Traceparent string `json:"traceparent,omitempty"`
 }
 
-// Began tells that a pass over a run begins: its first, or a later one.
-func Began(r claybot.Run) claybot.Event {
-	t := claybot.EventRunStarted
+// Began tells that a pass over a run begins: its first, or a later one. The messages are those
+// that the run has.
+func Began(r claybot.Run, messages []claybot.AgentMessage) claybot.Event {
+	d := MessagesTaken{Agent: r.Agent, Messages: r.Messages, Attempt: r.Attempts, Engine: r.Engine, Traceparent: Caller(messages)}
 	if r.Attempts > 1 {
-		t = claybot.EventRunResumed
+		return event(r.ID, claybot.EventRunResumed, claybot.Now(), d)
 	}
-	return event(r.ID, t, claybot.Now(), MessagesTaken{Agent: r.Agent, Messages: r.Messages, Attempt: r.Attempts, Engine: r.Engine})
+	return event(r.ID, claybot.EventRunStarted, claybot.Now(), d)
 }
 
 // Injected tells that messages joined a run in flight.

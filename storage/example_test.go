@@ -66,7 +66,7 @@ func handle(ctx context.Context, db store, agent claybot.AgentID) error {
 		return err
 	}
 	acquired := all[0]
-	run, err := db.Begin(ctx, acquired.Lease, "run-1", []claybot.MessageID{acquired.Waiting[0].ID}, "react")
+	run, err := db.Begin(ctx, acquired.Lease, "run-1", []claybot.MessageID{acquired.Waiting[0].ID}, storage.Beginning{Engine: "react"})
 	if err != nil {
 		return err
 	}

@@ -138,12 +138,12 @@ type Wait struct {
 }
 
 // A Start lets a message begin a run in the commit that stores it. Node gets the lease of
-// the agent for TTL, as by Acquire, and the run begins with Run and Engine, as by Begin.
+// the agent for TTL, as by Acquire, and the run begins with the id Run, as by Begin.
 type Start struct {
-	Node   string
-	TTL    time.Duration
-	Run    claybot.RunID
-	Engine string
+	Node string
+	TTL  time.Duration
+	Run  claybot.RunID
+	With Beginning
 }
 
 // A Posting is one message to post, with everything that commits with it.

@@ -13,9 +13,8 @@ type Runs interface {
 	// Begin moves the batch from the inbox to the agent's unfinished run. If there
 	// is none, it creates one with the event RunStarted; otherwise it counts an
 	// attempt and adds RunResumed. A new run gets the first unused id that a message
-	// of the batch reserved, else id. engine is the engine of a new run; a resumed
-	// run keeps its engine.
-	Begin(ctx context.Context, l Lease, id claybot.RunID, batch []claybot.MessageID, engine string) (claybot.Run, error)
+	// of the batch reserved, else id. A resumed run keeps its engine.
+	Begin(ctx context.Context, l Lease, id claybot.RunID, batch []claybot.MessageID, with Beginning) (claybot.Run, error)
 	// Append adds events; the store sets their seq. With progress, the run's
 	// attempt count is reset.
 	Append(ctx context.Context, l Lease, id claybot.RunID, progress bool, ev ...claybot.Event) error
@@ -33,6 +32,13 @@ type Runs interface {
 	// of a run that is to be canceled, and ErrNotFound for a post to a deleted
 	// agent, except for an answer, which is dropped.
 	Finish(ctx context.Context, l Lease, id claybot.RunID, o Outcome) ([]claybot.Outgoing, error)
+}
+
+// A Beginning is what a new run begins with.
+type Beginning struct {
+	Engine string // that advances it
+	// Traceparent is the span that asked for it, see claybot.Trace.String; empty: none.
+	Traceparent string
 }
 
 // Ratings stores what people say of runs.

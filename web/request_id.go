@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"net/http"
 	"strings"
+
+	"github.com/claybot/claybot"
 )
 
 // requestHeader is the header with the id of a request. OpenAI's clients show it with errors.
@@ -23,7 +25,8 @@ func RequestID(ctx context.Context) string {
 }
 
 // numbered gives each request an id and returns it with the response. It keeps the id that came
-// with the request if that is 1 to 128 letters, digits and . _ : -
+// with the request if that is 1 to 128 letters, digits and . _ : - Its context belongs to the trace
+// of its header traceparent.
 func numbered(next http.Handler) http.Handler {
 	odd := func(c rune) bool {
 		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._:-", c))
@@ -34,6 +37,10 @@ func numbered(next http.Handler) http.Handler {
 			id = rand.Text()
 		}
 		w.Header().Set(requestHeader, id)
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, id)))
+		ctx := context.WithValue(r.Context(), requestKey{}, id)
+		if caller := claybot.ParseTrace(r.Header.Get("Traceparent")); caller.ID != "" {
+			ctx = claybot.WithTrace(ctx, caller)
+		}
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }

@@ -74,15 +74,17 @@ type Flows interface {
 	Shapes() map[string]runs.Shape
 }
 
-// beginsWith returns the engine of a run that begins with a batch: the version of its flow that is in
-// force, or what engineFor returns.
-func (s *Worker) beginsWith(batch []claybot.AgentMessage, profile profiles.Profile) string {
+// beginsWith returns what a run begins with: its engine is the version of its flow that is in force, or what
+// engineFor returns.
+func (s *Worker) beginsWith(batch []claybot.AgentMessage, profile profiles.Profile) storage.Beginning {
+	with := storage.Beginning{Engine: engineFor(batch, profile), Traceparent: runs.Caller(batch)}
 	for _, m := range batch {
 		if m.Flow != nil && s.parts.Flows != nil {
-			return s.parts.Flows.Engine(*m.Flow)
+			with.Engine = s.parts.Flows.Engine(*m.Flow)
+			break
 		}
 	}
-	return engineFor(batch, profile)
+	return with
 }
 
 // engineFor returns the engine of a run that starts with a batch: the requested

@@ -283,12 +283,13 @@ func (s *Worker) pass(ctx context.Context, box *inbox.AgentInbox, agent claybot.
 	box.Begun(run.ID)
 	messages := withoutAnswers(append(box.Bound, batch...))
 	ctx = s.parts.People.Speaking(ctx, agent.Descriptor, runs.Work{Messages: messages}.Newest())
+	ctx = claybot.WithTrace(ctx, runs.TraceOf(run.ID, messages))
 	p := s.newPass(&job{
 		box: box, agent: asked(agent, messages), profile: profile, run: run, messages: messages, voice: func() texts.Voice { return texts.Of(ctx) },
 		charges: charges, log: s.runLog(agent, run.ID),
 	})
 	p.job.log.Debug("run started", "attempt", run.Attempts, "messages", len(p.job.messages), "message", newestID(run.Messages))
-	p.events.show(runs.Began(run))
+	p.events.show(runs.Began(run, messages))
 	if doom != nil {
 		if run.Cancel != "" {
 			doom = &inbox.CanceledError{By: run.Cancel}

@@ -130,7 +130,7 @@ func (f *filler) life(ctx context.Context, h storage.Acquired, n int) error {
 	if n == 0 {
 		f.past.run, f.past.message = id, message
 	}
-	if _, err := f.db.Begin(ctx, h.Lease, id, []claybot.MessageID{message}, ""); err != nil {
+	if _, err := f.db.Begin(ctx, h.Lease, id, []claybot.MessageID{message}, storage.Beginning{}); err != nil {
 		return err
 	}
 	reply := claybot.Outgoing{
@@ -176,7 +176,7 @@ func (f *filler) longRun(ctx context.Context, events int) error {
 	if err := f.remember(ctx, l, id); err != nil {
 		return err
 	}
-	if _, err := f.db.Begin(ctx, l, id, []claybot.MessageID{m.ID}, ""); err != nil {
+	if _, err := f.db.Begin(ctx, l, id, []claybot.MessageID{m.ID}, storage.Beginning{}); err != nil {
 		return err
 	}
 	for seq := 1; seq < events-1; {

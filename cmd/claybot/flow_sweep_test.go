@@ -86,7 +86,7 @@ func TestSweepVersions(t *testing.T) {
 	if err != nil || len(held) != 1 {
 		t.Fatal(err, held)
 	}
-	if _, err := db.Begin(ctx, held[0].Lease, "r1", []claybot.MessageID{"m"}, "flow:a@waits"); err != nil {
+	if _, err := db.Begin(ctx, held[0].Lease, "r1", []claybot.MessageID{"m"}, storage.Beginning{Engine: "flow:a@waits"}); err != nil {
 		t.Fatal(err)
 	}
 	queued := claybot.AgentMessage{ID: "m2", Type: claybot.MessageSystem, Kind: claybot.KindTrigger, At: claybot.Now(), Flow: &claybot.FlowStart{Name: "a", Version: "queued"}}

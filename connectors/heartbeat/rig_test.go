@@ -266,7 +266,7 @@ func (r *rig) run() {
 		ids = append(ids, m.ID)
 	}
 	id := claybot.RunID("run/" + string(ids[0]))
-	run, err := r.db.Begin(ctx, acquired[0].Lease, id, ids, "")
+	run, err := r.db.Begin(ctx, acquired[0].Lease, id, ids, storage.Beginning{})
 	if err != nil {
 		r.Errorf("begin: %v", err)
 		return

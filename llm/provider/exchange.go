@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 )
 
@@ -94,6 +95,9 @@ func (c *Caller) send(ctx context.Context, method, address string, body []byte, 
 		return nil, llm.Failed(llm.Permanent, "the base URL is not usable")
 	}
 	req.Header = header
+	if span := claybot.TraceOf(ctx).String(); span != "" {
+		req.Header.Set("Traceparent", span)
+	}
 	resp, err := c.http.Do(req) //nolint:bodyclose // Exchange.Close does
 	if err != nil {
 		e := x.Broken(err)

@@ -132,7 +132,8 @@ func (c *calls) do(ctx context.Context, group []pending) ([]claybot.Record, *cla
 		env := c.gate.env(call.ToolCall)
 		wg.Go(func() {
 			defer func() { <-slots }()
-			results[i], waits[i] = c.tools.Call(ctx, env, call.ToolCall)
+			span := claybot.TraceOf(ctx).In(runs.ToolSpan(c.turn.Run.ID, call.ID))
+			results[i], waits[i] = c.tools.Call(claybot.WithTrace(ctx, span), env, call.ToolCall)
 			results[i].Step = c.talk.progress.steps
 			results[i].WaitedMS = c.waited(call.ID, results[i].MS)
 			if call.edited {

@@ -2,7 +2,6 @@ package react
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -33,15 +32,12 @@ func (c *chat) call(ctx context.Context, step int, messages []llm.Message, befor
 		g := newGrowth(before)
 		req.Delta = func(offset int, text string) { c.turn.Journal.Grow(step, g.put(offset, text)) }
 	}
-	var switched []claybot.Event
-	req.Failed = func(a llm.Attempt) {
-		if a.Next != "" {
-			switched = append(switched, c.switched(a))
-		}
-	}
-	resp, err := c.model.Chat(ctx, req)
-	if len(switched) > 0 {
-		if failed := c.turn.Emit(ctx, false, switched...); failed != nil && err == nil {
+	var failures []claybot.Event
+	req.Failed = func(a llm.Attempt) { failures = append(failures, c.failed(step, a)) }
+	span := claybot.TraceOf(ctx).In(runs.ChatSpan(c.turn.Run.ID, step))
+	resp, err := c.model.Chat(claybot.WithTrace(ctx, span), req)
+	if len(failures) > 0 {
+		if failed := c.turn.Emit(ctx, false, failures...); failed != nil && err == nil {
 			c.turn.Lost(resp.Model, counted(resp.Usage))
 			err = failed
 		}
@@ -55,14 +51,18 @@ func (c *chat) call(ctx context.Context, step int, messages []llm.Message, befor
 	return resp, nil
 }
 
-// switched is the event that another provider is asked.
-func (c *chat) switched(a llm.Attempt) claybot.Event {
-	facts := runs.ProviderSwitched{From: a.Route, To: a.Next}
+// failed is the event of a try that failed, or that another provider is asked then.
+func (c *chat) failed(step int, a llm.Attempt) claybot.Event {
+	class, status := "", 0
 	if a.Err != nil {
-		facts.Class = string(a.Err.Class)
+		class, status = string(a.Err.Class), a.Err.Status
 	}
-	data, _ := json.Marshal(facts) // strings always marshal
-	return claybot.Event{V: 1, Run: c.turn.Run.ID, Type: claybot.EventProviderSwitched, At: claybot.Now(), Data: data}
+	if a.Next != "" {
+		return runs.ProviderChanged(c.turn.Run.ID, runs.ProviderSwitched{From: a.Route, To: a.Next, Class: class})
+	}
+	return runs.CallFailed(c.turn.Run.ID, claybot.At(a.At), runs.ModelCallFailed{
+		Step: step, Route: a.Route, Try: a.Try, Class: class, Status: status, MS: a.Took.Milliseconds(), Again: a.Again, WaitMS: a.Wait.Milliseconds(),
+	})
 }
 
 // shown are messages with the pictures among their files. What cannot be opened

@@ -186,7 +186,7 @@ func TestDeferredRecords(t *testing.T) {
 		}
 		l := acquired[0].Lease
 		run := claybot.RunID("r" + n)
-		if _, err := db.Begin(ctx, l, run, []claybot.MessageID{claybot.MessageID("m" + n)}, ""); err != nil {
+		if _, err := db.Begin(ctx, l, run, []claybot.MessageID{claybot.MessageID("m" + n)}, storage.Beginning{}); err != nil {
 			t.Fatal(err)
 		}
 		h, err := db.Agents.OpenHistory(ctx, l)

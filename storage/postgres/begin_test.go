@@ -44,7 +44,7 @@ func TestBeginAgain(t *testing.T) {
 	}
 	ended := make(chan begun, 1)
 	go func() {
-		run, err := db.Begin(ctx, acquired.Lease, "own", []claybot.MessageID{"m1"}, "")
+		run, err := db.Begin(ctx, acquired.Lease, "own", []claybot.MessageID{"m1"}, storage.Beginning{})
 		ended <- begun{run, err}
 	}()
 	waitFor(t, func() bool {

@@ -111,7 +111,7 @@ func TestHints(t *testing.T) {
 	}
 	c.hears(1, "an agent that is due", func(h storage.Notification) bool { return h.Due })
 	acquired := acquireOne(t, c.dbs[0], c.node(0))
-	run, err := c.dbs[0].Begin(ctx, acquired.Lease, "r1", []claybot.MessageID{"m1"}, "")
+	run, err := c.dbs[0].Begin(ctx, acquired.Lease, "r1", []claybot.MessageID{"m1"}, storage.Beginning{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestNodesShare(t *testing.T) {
 					}
 					for _, h := range acquired {
 						m := h.Waiting[0].ID
-						run, err := db.Begin(ctx, h.Lease, claybot.RunID("run-"+m), []claybot.MessageID{m}, "")
+						run, err := db.Begin(ctx, h.Lease, claybot.RunID("run-"+m), []claybot.MessageID{m}, storage.Beginning{})
 						if err != nil {
 							t.Errorf("begin: %v", err)
 							stop() // not all can run any more
@@ -297,7 +297,7 @@ func TestPooler(t *testing.T) {
 		t.Fatal(err)
 	}
 	acquired := acquireOne(t, db, "n")
-	run, err := db.Begin(t.Context(), acquired.Lease, "r", []claybot.MessageID{"m1"}, "react")
+	run, err := db.Begin(t.Context(), acquired.Lease, "r", []claybot.MessageID{"m1"}, storage.Beginning{Engine: "react"})
 	if err != nil {
 		t.Fatal(err)
 	}

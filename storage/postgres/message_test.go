@@ -108,7 +108,7 @@ func (c *talker) message() {
 	}
 	posted, err := db.Post(ctx, storage.Posting{
 		To: met.Agent.ID, Message: note("message-" + string(run)), MaxWaiting: 100,
-		Start: &storage.Start{Node: "here", TTL: time.Hour, Run: run, Engine: "react"},
+		Start: &storage.Start{Node: "here", TTL: time.Hour, Run: run, With: storage.Beginning{Engine: "react"}},
 	})
 	c.noError(err)
 	began := posted.Started

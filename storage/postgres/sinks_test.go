@@ -44,7 +44,7 @@ func (c *crew) begins(i int, channel string) claybot.RunID {
 	if err != nil || len(acquired) != 1 || acquired[0].Lease.Agent != id {
 		c.Fatal(acquired, err)
 	}
-	run, err := db.Begin(c.Context(), acquired[0].Lease, claybot.RunID("r-"+channel), []claybot.MessageID{m.ID}, "")
+	run, err := db.Begin(c.Context(), acquired[0].Lease, claybot.RunID("r-"+channel), []claybot.MessageID{m.ID}, storage.Beginning{})
 	if err != nil {
 		c.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func TestAcquireMends(t *testing.T) {
 	if err != nil || len(acquired) != 1 {
 		t.Fatalf("acquired %+v, %v", acquired, err)
 	}
-	if _, err := db.Begin(ctx, acquired[0].Lease, "k1", []claybot.MessageID{"task"}, ""); err != nil {
+	if _, err := db.Begin(ctx, acquired[0].Lease, "k1", []claybot.MessageID{"task"}, storage.Beginning{}); err != nil {
 		t.Fatal(err)
 	}
 	post(t, db, "m1") // the parent is due as well
@@ -49,7 +49,7 @@ func TestAcquireMends(t *testing.T) {
 	if want := []claybot.MessageID{"m1", "failure/k1"}; !slices.Equal(ids, want) {
 		t.Errorf("taken %q, want %q", ids, want)
 	}
-	if _, err := db.Begin(ctx, acquired[0].Lease, "w1", []claybot.MessageID{"m1"}, ""); err != nil {
+	if _, err := db.Begin(ctx, acquired[0].Lease, "w1", []claybot.MessageID{"m1"}, storage.Beginning{}); err != nil {
 		t.Error(err)
 	}
 	post(t, db, "m2")

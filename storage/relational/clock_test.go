@@ -100,7 +100,7 @@ func TestClockSetBack(t *testing.T) {
 // finishAfter ends a run of l during which m arrived and the clock was set back.
 func finishAfter(t *testing.T, db *store, l storage.Lease, m claybot.AgentMessage, w storage.Wait) {
 	t.Helper()
-	if _, err := db.Begin(t.Context(), l, "r1", []claybot.MessageID{"m1"}, ""); err != nil {
+	if _, err := db.Begin(t.Context(), l, "r1", []claybot.MessageID{"m1"}, storage.Beginning{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.Post(t.Context(), storage.Posting{To: theAgent.ID, Message: m, Wait: w}); err != nil {

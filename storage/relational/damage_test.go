@@ -35,7 +35,7 @@ func TestDamagedMessage(t *testing.T) {
 	if err != nil || len(acquired) != 1 || len(acquired[0].Waiting) != 1 || acquired[0].Waiting[0].ID != "m2" {
 		t.Fatalf("acquired %+v, %v", acquired, err)
 	}
-	if _, err := db.Begin(ctx, acquired[0].Lease, "r1", []claybot.MessageID{"m2"}, ""); err != nil {
+	if _, err := db.Begin(ctx, acquired[0].Lease, "r1", []claybot.MessageID{"m2"}, storage.Beginning{}); err != nil {
 		t.Fatal(err)
 	}
 	// A run goes on without the text of a message it has taken.

@@ -338,13 +338,17 @@ type waits struct {
 	reserved claybot.RunID
 	taken    bool // what it reserved is a run's
 	found    bool // it waits
+	at       int64
 }
 
 func (w *waits) ask(agent claybot.AgentID, id claybot.MessageID) Ask {
 	return Ask{
-		Query: `SELECT reserved, reserved IS NOT NULL AND EXISTS (SELECT 1 FROM runs WHERE id = messages.reserved)
+		Query: `SELECT reserved, reserved IS NOT NULL AND EXISTS (SELECT 1 FROM runs WHERE id = messages.reserved), at
 			FROM messages WHERE id = ? AND agent = ? AND run IS NULL AND skipped IS NULL`, Args: []any{id, agent},
-		Row: once(&w.found, func(r Row) error { w.reserved, w.taken = claybot.RunID(r.Str(0)), r.Int(1) != 0; return nil }),
+		Row: once(&w.found, func(r Row) error {
+			w.reserved, w.taken, w.at = claybot.RunID(r.Str(0)), r.Int(1) != 0, r.Int(2)
+			return nil
+		}),
 	}
 }
 

@@ -54,7 +54,7 @@ func TestDamagedRunOfSubagent(t *testing.T) {
 			if err != nil || len(acquired) != 1 {
 				t.Fatalf("acquired %+v, %v", acquired, err)
 			}
-			if _, err := db.Begin(ctx, acquired[0].Lease, "w1", []claybot.MessageID{"m1"}, ""); err != nil {
+			if _, err := db.Begin(ctx, acquired[0].Lease, "w1", []claybot.MessageID{"m1"}, storage.Beginning{}); err != nil {
 				t.Fatal(err)
 			}
 			until := claybot.At(time.Now().Add(time.Hour))
@@ -74,7 +74,7 @@ func TestDamagedRunOfSubagent(t *testing.T) {
 			if err != nil || len(acquired) != 1 {
 				t.Fatalf("acquired %+v, %v", acquired, err)
 			}
-			if _, err := db.Begin(ctx, acquired[0].Lease, "k1", []claybot.MessageID{"task"}, ""); err != nil {
+			if _, err := db.Begin(ctx, acquired[0].Lease, "k1", []claybot.MessageID{"task"}, storage.Beginning{}); err != nil {
 				t.Fatal(err)
 			}
 			change(t, db, tt.damage)
@@ -128,7 +128,7 @@ func TestDamagedMessageIsAnswered(t *testing.T) {
 	if err != nil || len(acquired) != 1 {
 		t.Fatalf("acquired %+v, %v", acquired, err)
 	}
-	if _, err := db.Begin(ctx, acquired[0].Lease, "w1", []claybot.MessageID{"m1"}, ""); err != nil {
+	if _, err := db.Begin(ctx, acquired[0].Lease, "w1", []claybot.MessageID{"m1"}, storage.Beginning{}); err != nil {
 		t.Fatal(err)
 	}
 	m := textMessage("task")
@@ -157,7 +157,7 @@ func TestAnswerForDamagedRun(t *testing.T) {
 	if err != nil || len(acquired) != 1 {
 		t.Fatalf("acquired %+v, %v", acquired, err)
 	}
-	if _, err := db.Begin(ctx, acquired[0].Lease, "w1", []claybot.MessageID{"m1"}, ""); err != nil {
+	if _, err := db.Begin(ctx, acquired[0].Lease, "w1", []claybot.MessageID{"m1"}, storage.Beginning{}); err != nil {
 		t.Fatal(err)
 	}
 	until := claybot.At(time.Now().Add(time.Hour))

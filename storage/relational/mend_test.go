@@ -38,7 +38,7 @@ func beginBoth(t *testing.T, wait storage.Wait) *store {
 		if h.Lease.Agent == otherAgent.ID {
 			id = "r2"
 		}
-		if _, err := db.Begin(ctx, h.Lease, id, idsOf(h.Waiting), ""); err != nil {
+		if _, err := db.Begin(ctx, h.Lease, id, idsOf(h.Waiting), storage.Beginning{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.Append(ctx, h.Lease, id, true, claybot.Event{Type: claybot.EventToolCalled}); err != nil {
@@ -88,7 +88,7 @@ func runNext(t *testing.T, db *store, h storage.Acquired) {
 	if h.Run != nil || !slices.Equal(idsOf(h.Waiting), []claybot.MessageID{"m3"}) {
 		t.Fatalf("acquired %+v, want m3 waiting and no run", h)
 	}
-	if _, err := db.Begin(ctx, h.Lease, "r3", idsOf(h.Waiting), ""); err != nil {
+	if _, err := db.Begin(ctx, h.Lease, "r3", idsOf(h.Waiting), storage.Beginning{}); err != nil {
 		t.Fatal(err)
 	}
 	end := storage.Outcome{State: claybot.RunSucceeded, Events: []claybot.Event{{Type: claybot.EventRunFinished}}}

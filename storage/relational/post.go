@@ -127,7 +127,7 @@ func startAtOnce(c *Conn, a *inboxRow, s storage.Start, m claybot.AgentMessage, 
 	}
 	a.lastAt = at
 	lease := a.lease(c, s.Node, at, s.TTL)
-	run, err := startRun(c, a, s.Run, &batch{ids: []claybot.MessageID{m.ID}, list: list, bound: true}, s.Engine)
+	run, err := startRun(c, a, s.Run, &batch{ids: []claybot.MessageID{m.ID}, list: list, bound: true, waits: []waits{{at: at}}}, s.With)
 	if err != nil {
 		return nil, err
 	}

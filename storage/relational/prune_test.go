@@ -27,7 +27,7 @@ func TestPrune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Begin(ctx, acquired[0].Lease, "open", []claybot.MessageID{"m1"}, ""); err != nil {
+	if _, err := db.Begin(ctx, acquired[0].Lease, "open", []claybot.MessageID{"m1"}, storage.Beginning{}); err != nil {
 		t.Fatal(err)
 	}
 	change(t, db, "INSERT INTO runs (id, agent, state, last_seq, started, ended) VALUES ('new', 'a', 'FAILED', 1, 1, ?)", claybot.Now())
@@ -118,7 +118,7 @@ func TestPruneLongAfter(t *testing.T) {
 		if err != nil || len(acquired) != 1 {
 			t.Fatalf("acquired %+v, %v", acquired, err)
 		}
-		if _, err := db.Begin(ctx, acquired[0].Lease, id, messages, ""); err != nil {
+		if _, err := db.Begin(ctx, acquired[0].Lease, id, messages, storage.Beginning{}); err != nil {
 			t.Fatal(err)
 		}
 		end := storage.Outcome{

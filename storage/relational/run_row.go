@@ -238,6 +238,15 @@ func (b *batch) check() error {
 	return nil
 }
 
+// arrived is when the oldest message was stored.
+func (b *batch) arrived() int64 {
+	at := b.waits[0].at
+	for _, w := range b.waits[1:] {
+		at = min(at, w.at)
+	}
+	return at
+}
+
 // loadBatch returns waiting messages of an agent that are to join a run.
 func loadBatch(c *Conn, agent claybot.AgentID, ids []claybot.MessageID) (*batch, error) {
 	b, asks, err := newBatch(agent, ids)

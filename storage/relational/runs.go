@@ -13,7 +13,7 @@ import (
 
 // Begin implements storage.Runs. It rejects an empty batch without an unfinished run,
 // and a batch with a message that is not waiting.
-func (db runs) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, engine string) (claybot.Run, error) {
+func (db runs) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, with storage.Beginning) (claybot.Run, error) {
 	run, err := write(ctx, db, func(c *Conn) (claybot.Run, error) {
 		b, asks, err := newBatch(l.Agent, batch)
 		if err != nil {
@@ -32,11 +32,11 @@ func (db runs) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, bat
 		}
 		switch {
 		case b.run != "":
-			return startRun(c, a, b.run, b, engine)
+			return startRun(c, a, b.run, b, with)
 		case taken && len(batch) > 0:
 			return claybot.Run{}, fmt.Errorf("run %s exists already", id)
 		}
-		return startRun(c, a, id, b, engine)
+		return startRun(c, a, id, b, with)
 	})
 	return result(run, err, "begin run")
 }
@@ -50,12 +50,12 @@ func askTaken(id claybot.RunID, taken *bool) Ask {
 }
 
 // startRun starts a run with a new id.
-func startRun(c *Conn, a *inboxRow, id claybot.RunID, b *batch, engine string) (claybot.Run, error) {
+func startRun(c *Conn, a *inboxRow, id claybot.RunID, b *batch, with storage.Beginning) (claybot.Run, error) {
 	if len(b.ids) == 0 {
 		return claybot.Run{}, fmt.Errorf("agent %s has no unfinished run and the batch is empty: %w", a.id, storage.ErrNotFound)
 	}
-	run := claybot.Run{ID: id, Agent: a.id, State: claybot.RunRunning, Attempts: 1, Messages: b.ids, Engine: engine, Started: claybot.Time(c.now())}
-	begun, err := json.Marshal(outcome{Engine: engine})
+	run := claybot.Run{ID: id, Agent: a.id, State: claybot.RunRunning, Attempts: 1, Messages: b.ids, Engine: with.Engine, Started: claybot.Time(c.now())}
+	begun, err := json.Marshal(outcome{Engine: with.Engine})
 	if err != nil {
 		return claybot.Run{}, err
 	}
@@ -70,8 +70,14 @@ func startRun(c *Conn, a *inboxRow, id claybot.RunID, b *batch, engine string) (
 		return claybot.Run{}, err
 	}
 	told := map[string]any{"agent": a.id, "messages": b.ids, "attempt": run.Attempts}
-	if engine != "" {
-		told["engine"] = engine
+	if with.Engine != "" {
+		told["engine"] = with.Engine
+	}
+	if with.Traceparent != "" {
+		told["traceparent"] = with.Traceparent
+	}
+	if waited := c.now() - b.arrived(); waited > 0 {
+		told["waitedMs"] = waited
 	}
 	err = addEvents(c, &run, event(claybot.EventRunStarted, told))
 	return run, err

@@ -64,7 +64,7 @@ func TestRelayRowsGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Begin(ctx, acquired[0].Lease, "r1", []claybot.MessageID{"m1"}, ""); err != nil {
+	if _, err := db.Begin(ctx, acquired[0].Lease, "r1", []claybot.MessageID{"m1"}, storage.Beginning{}); err != nil {
 		t.Fatal(err)
 	}
 	rows := func(want int64, q string) {

@@ -91,7 +91,7 @@ func life(b *testing.B, db *DB, agent claybot.AgentID, i int64) error {
 	for _, m := range h.Waiting {
 		batch = append(batch, m.ID)
 	}
-	if _, err := db.Begin(ctx, h.Lease, run, batch, ""); err != nil {
+	if _, err := db.Begin(ctx, h.Lease, run, batch, storage.Beginning{}); err != nil {
 		return err
 	}
 	reply := claybot.Outgoing{

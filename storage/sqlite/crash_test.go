@@ -110,7 +110,10 @@ func TestCopyAtEveryStep(t *testing.T) {
 			}
 			return err
 		}, 1, "", ""},
-		{"begin", func() error { _, err := db.Begin(ctx, lease, "r1", []claybot.MessageID{"m1"}, ""); return err }, 0, claybot.RunRunning, ""},
+		{"begin", func() error {
+			_, err := db.Begin(ctx, lease, "r1", []claybot.MessageID{"m1"}, storage.Beginning{})
+			return err
+		}, 0, claybot.RunRunning, ""},
 		{"append", func() error {
 			return db.Append(ctx, lease, "r1", true, claybot.Event{Type: claybot.EventAssistantMessage})
 		}, 0, claybot.RunRunning, ""},

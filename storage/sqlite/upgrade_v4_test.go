@@ -117,7 +117,7 @@ func TestUpgradeV4(t *testing.T) {
 		if h.Run == nil {
 			continue
 		}
-		if _, err := db.Begin(ctx, h.Lease, "x", nil, ""); err != nil {
+		if _, err := db.Begin(ctx, h.Lease, "x", nil, storage.Beginning{}); err != nil {
 			t.Fatal(err)
 		}
 		end := storage.Outcome{State: claybot.RunCanceled, Events: []claybot.Event{{Type: claybot.EventRunCanceled}}}

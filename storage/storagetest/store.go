@@ -352,7 +352,7 @@ func (b *bed) begin(id claybot.RunID) (storage.Lease, claybot.Run) {
 	b.Helper()
 	b.post("m-"+string(id), instant)
 	h := b.hold(nodeOne)
-	return h.Lease, ok(b.Begin(b.ctx, h.Lease, id, ids(h.Waiting), ""))(b)
+	return h.Lease, ok(b.Begin(b.ctx, h.Lease, id, ids(h.Waiting), storage.Beginning{}))(b)
 }
 
 func (b *bed) run(id claybot.RunID) claybot.Run {

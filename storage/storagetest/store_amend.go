@@ -103,7 +103,7 @@ var amendTests = []storeTest{
 		b.equal("stop of one message", stop("s2", "alone", claybot.StopCommand).Dropped, []claybot.MessageID{"alone"})
 		time.Sleep(time.Minute)
 		h := b.hold(nodeOne)
-		ok(b.Begin(b.ctx, h.Lease, "r1", []claybot.MessageID{"other"}, ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "r1", []claybot.MessageID{"other"}, storage.Beginning{}))(b)
 		part("late", "g2", "ann")
 		done = stop("s3", "other", claybot.StopCommand)
 		b.equal("stop of a run", []any{done.Dropped, done.Canceled, outIDs(done.Outbox)}, []any{[]claybot.MessageID{"late"}, claybot.RunID("r1"), []string{"s3.reply"}})
@@ -143,7 +143,7 @@ var amendTests = []storeTest{
 		b.equal("ignored edit", b.amending(claybot.MessageEdit, "e1", "m1", "").Skipped, storage.SkippedLate)
 		b.equal("noted edit", b.amending(claybot.MessageEdit, "e2", "m1", "noted").Skipped, "")
 		b.equal("deletion", b.amending(claybot.MessageDelete, "d1", "m2", "").Skipped, storage.SkippedDeletion)
-		ok(b.Begin(b.ctx, h.Lease, "r1", []claybot.MessageID{"m1"}, ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "r1", []claybot.MessageID{"m1"}, storage.Beginning{}))(b)
 		b.equal("text", ok(b.Receipt(b.ctx, "m1"))(b).Message.Text, "text of m1")
 	}},
 	{"notes of edits that were withdrawn", func(b *bed) {
@@ -169,7 +169,7 @@ var amendTests = []storeTest{
 		b.post("m-r3", instant)
 		h := b.hold(nodeOne)
 		b.equal("taken", ids(h.Waiting), []claybot.MessageID{"e2", "m-r3"})
-		ok(b.Begin(b.ctx, h.Lease, "r3", ids(h.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "r3", ids(h.Waiting), storage.Beginning{}))(b)
 		b.amending(claybot.MessageEdit, "e3", "m-r3", "secret")
 		b.amending(claybot.MessageEdit, "e4", "m-r3", "no secret")
 		skipped(storage.SkippedEdit, "e3")

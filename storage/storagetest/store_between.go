@@ -39,7 +39,7 @@ var betweenTests = []storeTest{
 		b.waits("task")
 		b.to(kid, b.asked("task"))
 		h := b.hold(nodeOne)
-		ok(b.Begin(b.ctx, h.Lease, "k1", ids(h.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "k1", ids(h.Waiting), storage.Beginning{}))(b)
 		third := b.newAgent("C3")
 		o := success()
 		o.Posts = []storage.Posting{
@@ -125,7 +125,7 @@ var betweenTests = []storeTest{
 		b.waits("bound", "waiting")
 		b.to(kid, b.asked("bound"))
 		h := b.hold(nodeOne)
-		ok(b.Begin(b.ctx, h.Lease, "k1", ids(h.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "k1", ids(h.Waiting), storage.Beginning{}))(b)
 		b.to(kid, b.asked("waiting"))
 		b.noError(b.UnindexAgent(b.ctx, kid))
 		b.noError(b.UnindexAgent(b.ctx, kid))
@@ -139,7 +139,7 @@ var betweenTests = []storeTest{
 		kid := b.child("1", b.agent)
 		b.to(kid, note("task", claybot.KindTask))
 		h := b.hold(nodeOne)
-		ok(b.Begin(b.ctx, h.Lease, "k1", ids(h.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "k1", ids(h.Waiting), storage.Beginning{}))(b)
 		b.to(kid, note("more", claybot.KindMessage))
 		b.noError(b.UnindexAgent(b.ctx, kid))
 		got := b.hold(nodeOne).Waiting
@@ -154,7 +154,7 @@ var betweenTests = []storeTest{
 		orphan := b.child("3", "gone")
 		b.to(orphan, note("t3", claybot.KindTask))
 		h = b.hold(nodeOne)
-		ok(b.Begin(b.ctx, h.Lease, "k3", ids(h.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "k3", ids(h.Waiting), storage.Beginning{}))(b)
 		b.noError(b.UnindexAgent(b.ctx, orphan))
 		b.equal("waiting", b.figures().Waiting, 1)
 	}},

@@ -49,7 +49,7 @@ var commitTests = []storeTest{
 		b.is(b.attempt("unknown"), storage.ErrNotFound)
 		time.Sleep(time.Hour)
 		l := b.hold(nodeOne).Lease
-		if _, err := b.Begin(b.ctx, l, "r1", []claybot.MessageID{"m1", "unknown"}, ""); err == nil {
+		if _, err := b.Begin(b.ctx, l, "r1", []claybot.MessageID{"m1", "unknown"}, storage.Beginning{}); err == nil {
 			b.Fatal("begun")
 		}
 		events, joined := b.told()
@@ -68,7 +68,7 @@ var commitTests = []storeTest{
 		b.to(b.agent, reserving("m1", "r1"))
 		b.to(b.agent, reserving("m2", "r2"))
 		h := b.hold(nodeOne)
-		ok(b.Begin(b.ctx, h.Lease, "given", ids(h.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "given", ids(h.Waiting), storage.Beginning{}))(b)
 		events, joined := b.told()
 		b.equal("begun", []any{len(events), joined}, []any{1, []claybot.RunID{"r2"}})
 		b.to(b.agent, reserving("m3", "r3"))
@@ -76,7 +76,7 @@ var commitTests = []storeTest{
 		_, joined = b.told()
 		b.equal("injected", joined, []claybot.RunID{"r3"})
 		b.to(b.agent, reserving("m4", "r4"))
-		ok(b.Begin(b.ctx, h.Lease, "given", []claybot.MessageID{"m4"}, ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "given", []claybot.MessageID{"m4"}, storage.Beginning{}))(b)
 		_, joined = b.told()
 		b.equal("resumed", joined, []claybot.RunID{"r4"})
 		b.to(b.agent, reserving("m5", "r5"))

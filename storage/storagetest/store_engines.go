@@ -11,7 +11,7 @@ var engineTests = []storeTest{
 	{"a paused run gets another engine", func(b *bed) {
 		b.post("m1", instant)
 		lease := b.hold(nodeOne).Lease
-		ok(b.Begin(b.ctx, lease, "r1", []claybot.MessageID{"m1"}, "flow:a@1"))(b)
+		ok(b.Begin(b.ctx, lease, "r1", []claybot.MessageID{"m1"}, storage.Beginning{Engine: "flow:a@1"}))(b)
 		told := claybot.Event{Type: claybot.EventPolicySwitched}
 		switched := func(id claybot.RunID, from string) error { return b.SwitchEngine(b.ctx, id, from, "flow:a@2", told) }
 		b.is(switched("r1", "flow:a@1"), storage.ErrState) // at work
@@ -36,7 +36,7 @@ var engineTests = []storeTest{
 	{"a run that is to be canceled keeps its engine", func(b *bed) {
 		b.post("m1", instant)
 		lease := b.hold(nodeOne).Lease
-		ok(b.Begin(b.ctx, lease, "r1", []claybot.MessageID{"m1"}, "flow:a@1"))(b)
+		ok(b.Begin(b.ctx, lease, "r1", []claybot.MessageID{"m1"}, storage.Beginning{Engine: "flow:a@1"}))(b)
 		wait := claybot.Awaiting{Answers: []claybot.MessageID{"a1"}, Until: claybot.At(time.Now().Add(time.Hour))}
 		b.noError(b.Suspend(b.ctx, lease, "r1", storage.Pause{Awaiting: wait, Engine: "flow:a@1"}))
 		b.deliver(b.typed(claybot.MessageCancel, "c1"))

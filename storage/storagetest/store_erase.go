@@ -142,7 +142,7 @@ var eraseTests = []storeTest{
 		m.Keys = []string{"k1"}
 		b.deliver(storage.Posting{To: b.agent, Message: m})
 		h := b.hold(nodeOne)
-		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), storage.Beginning{}))(b)
 		b.succeed(h.Lease, "r1")
 		ok(b.Erase(b.ctx, b.ann(), false))(b)
 		b.equal("again", b.deliver(storage.Posting{To: b.agent, Message: m}).Added, false)

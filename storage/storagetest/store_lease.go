@@ -51,7 +51,7 @@ var leaseTests = []storeTest{
 		acquired, _, err := b.Acquire(b.ctx, nodeOne, ttl, 1, 2)
 		b.noError(err)
 		b.equal("first two", ids(acquired[0].Waiting), []claybot.MessageID{"m1", "m2"})
-		ok(b.Begin(b.ctx, acquired[0].Lease, "r1", ids(acquired[0].Waiting), ""))(b)
+		ok(b.Begin(b.ctx, acquired[0].Lease, "r1", ids(acquired[0].Waiting), storage.Beginning{}))(b)
 		b.succeed(acquired[0].Lease, "r1")
 		b.dueIn("the third", 0)
 		b.equal("then the third", ids(b.hold(nodeOne).Waiting), []claybot.MessageID{"m3"})
@@ -69,7 +69,7 @@ var leaseTests = []storeTest{
 		b.equal("run", []any{h.Run.ID, h.Run.State, ids(h.Bound), ids(h.Waiting)},
 			[]any{"r1", claybot.RunRunning, []claybot.MessageID{"m-r1"}, []claybot.MessageID{"m2"}})
 		b.equal("a larger token", h.Lease.Token > lease.Token, true)
-		run := ok(b.Begin(b.ctx, h.Lease, "r2", nil, ""))(b)
+		run := ok(b.Begin(b.ctx, h.Lease, "r2", nil, storage.Beginning{}))(b)
 		b.equal("resumed", []any{run.ID, run.Attempts}, []any{"r1", 2})
 		b.equal("events", b.events("r1", 0), []claybot.EventType{claybot.EventRunStarted, claybot.EventRunResumed})
 	}},
@@ -128,12 +128,12 @@ var leaseTests = []storeTest{
 
 		time.Sleep(30 * time.Second)
 		h = b.hold(nodeOne)
-		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), storage.Beginning{}))(b)
 		b.noError(b.Release(b.ctx, h.Lease, minute, true))
 		b.equal("an orderly end is not an attempt", b.run("r1").Attempts, 0)
 		b.dueNow("an unfinished run")
 		h = b.hold(nodeOne)
-		ok(b.Begin(b.ctx, h.Lease, "r9", nil, ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "r9", nil, storage.Beginning{}))(b)
 		b.noError(b.Release(b.ctx, h.Lease, minute, false))
 		b.equal("a lost pass is one", b.run("r1").Attempts, 1)
 	}},
@@ -166,7 +166,10 @@ func (b *bed) refusesLease(l storage.Lease, run claybot.RunID, waiting claybot.M
 			_, err := b.Settle(b.ctx, l, waiting, storage.Settlement{Reason: "reset", Replies: []claybot.Outgoing{reply("stale")}})
 			return err
 		},
-		"Begin":     func() error { _, err := b.Begin(b.ctx, l, "stale", []claybot.MessageID{waiting}, ""); return err },
+		"Begin": func() error {
+			_, err := b.Begin(b.ctx, l, "stale", []claybot.MessageID{waiting}, storage.Beginning{})
+			return err
+		},
 		"Append":    func() error { return b.Append(b.ctx, l, run, true, claybot.Event{Type: claybot.EventToolCalled}) },
 		"SaveDraft": func() error { return b.SaveDraft(b.ctx, l, run, claybot.Draft{Outgoing: "stale"}) },
 		"Finish":    func() error { _, err := b.Finish(b.ctx, l, run, success(reply("stale"))); return err },

@@ -77,7 +77,7 @@ var nodeTests = []storeTest{
 		held, _, err := b.Store.Acquire(b.ctx, "a", ttl, 1, 1)
 		b.noError(err)
 		old := held[0].Lease
-		ok(b.Begin(b.ctx, old, "r1", ids(held[0].Waiting), ""))(b)
+		ok(b.Begin(b.ctx, old, "r1", ids(held[0].Waiting), storage.Beginning{}))(b)
 		b.noError(b.EndMember(b.ctx, "never there", "host a"))
 		b.noError(b.EndMember(b.ctx, "a", "host b")) // another name
 		b.equal("still there", ok(b.Holder(b.ctx, "x"))(b), "a")
@@ -90,7 +90,7 @@ var nodeTests = []storeTest{
 		held, _, err = b.Store.Acquire(b.ctx, "b", ttl, 1, 1)
 		b.noError(err)
 		b.equal("its agents are due", []any{len(held), held[0].Run.ID}, []any{1, claybot.RunID("r1")})
-		_, err = b.Begin(b.ctx, old, "r1", nil, "")
+		_, err = b.Begin(b.ctx, old, "r1", nil, storage.Beginning{})
 		b.is(err, storage.ErrLeaseLost)
 	})},
 	{"the list", shared(func(b *bed) {

@@ -129,7 +129,7 @@ var pageTests = []storeTest{
 			h := b.hold(nodeOne)
 			begun := make(chan error, 1)
 			go func() {
-				_, err := b.Begin(b.ctx, h.Lease, id, ids(h.Waiting), "")
+				_, err := b.Begin(b.ctx, h.Lease, id, ids(h.Waiting), storage.Beginning{})
 				begun <- err
 			}()
 			for waits := true; waits; {
@@ -215,7 +215,7 @@ var pageTests = []storeTest{
 		ok(b.Drop(b.ctx, b.agent, "dropped"))(b)
 		b.equal("not busy any more", b.agentPages(storage.AgentQuery{Busy: true, Limit: 9}), busy[1:])
 		for _, h := range b.acquire(nodeOne, 2) {
-			ok(b.Begin(b.ctx, h.Lease, claybot.RunID("r-"+h.Lease.Agent), ids(h.Waiting), ""))(b)
+			ok(b.Begin(b.ctx, h.Lease, claybot.RunID("r-"+h.Lease.Agent), ids(h.Waiting), storage.Beginning{}))(b)
 		}
 		b.equal("with runs", b.agentPages(storage.AgentQuery{Busy: true, Limit: 9}), busy[1:])
 	}},

@@ -75,7 +75,7 @@ var parkingTests = []storeTest{
 		agent := b.newAgent("asks")
 		b.to(agent, b.typed(claybot.MessageUser, "m1").Message)
 		l := b.hold("n").Lease
-		_, err := b.Begin(b.ctx, l, "r1", []claybot.MessageID{"m1"}, "")
+		_, err := b.Begin(b.ctx, l, "r1", []claybot.MessageID{"m1"}, storage.Beginning{})
 		b.noError(err)
 		meets("nothing", parked, storage.Arrival{})
 		b.parks("Cx", "x1")

@@ -32,7 +32,7 @@ func (b *bed) resume(id claybot.RunID) (h storage.Acquired, reason string) {
 	if h.Run == nil || h.Run.ID != id {
 		b.Fatalf("acquired %+v, want run %s", h.Run, id)
 	}
-	run := ok(b.Begin(b.ctx, h.Lease, "unused", nil, ""))(b)
+	run := ok(b.Begin(b.ctx, h.Lease, "unused", nil, storage.Beginning{}))(b)
 	b.equal("going on", []any{run.ID, run.State, run.Awaiting, run.Attempts}, []any{id, claybot.RunRunning, nil, 1})
 	for e, err := range b.Events(b.ctx, id, run.LastSeq-1) {
 		b.noError(err)
@@ -208,7 +208,7 @@ var pauseTests = []storeTest{
 		b.again()
 		h := b.hold(nodeOne)
 		b.equal("running", h.Run.State, claybot.RunRunning)
-		b.equal("attempts", ok(b.Begin(b.ctx, h.Lease, "x", nil, ""))(b).Attempts, 2)
+		b.equal("attempts", ok(b.Begin(b.ctx, h.Lease, "x", nil, storage.Beginning{}))(b).Attempts, 2)
 	}},
 	{"refused pauses", func(b *bed) {
 		lease, _ := b.begin("r1")

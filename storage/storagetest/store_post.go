@@ -21,7 +21,7 @@ var postTests = []storeTest{
 		b.equal("outbox", len(ok(b.Unsent(b.ctx, dest, 0, 10))(b)), 1)
 		b.equal("duplicates", b.figures().Duplicates, 1)
 		// Also after it has run, and in the next process.
-		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), storage.Beginning{}))(b)
 		b.succeed(h.Lease, "r1")
 		b.again()
 		b.equal("after the run", b.post("m1", instant).Added, false)
@@ -55,11 +55,11 @@ var postTests = []storeTest{
 		}
 		h := b.hold(nodeOne)
 		b.equal("stored ids", ids(h.Waiting), []claybot.MessageID{"1", "1#c", "3", "4"})
-		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), storage.Beginning{}))(b)
 	}},
 	{"a run begins in the commit that stores its message", func(b *bed) {
 		starting := func(id string, run claybot.RunID) storage.Posting {
-			return storage.Posting{To: b.agent, Message: userMessage(id), Start: &storage.Start{Node: nodeOne, TTL: ttl, Run: run, Engine: "plan"}}
+			return storage.Posting{To: b.agent, Message: userMessage(id), Start: &storage.Start{Node: nodeOne, TTL: ttl, Run: run, With: storage.Beginning{Engine: "plan"}}}
 		}
 		none := func(why string, p storage.Posting) {
 			b.Helper()
@@ -82,21 +82,21 @@ var postTests = []storeTest{
 		none("behind another one", starting("m3", "r3"))
 		second := b.hold(nodeOne)
 		b.equal("both wait", ids(second.Waiting), []claybot.MessageID{"m2", "m3"})
-		ok(b.Begin(b.ctx, second.Lease, "r4", ids(second.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, second.Lease, "r4", ids(second.Waiting), storage.Beginning{}))(b)
 		b.succeed(second.Lease, "r4")
 		later := starting("m4", "r5")
 		later.Wait = storage.Wait{Quiet: time.Second, Max: time.Minute}
 		none("not due yet", later)
 		time.Sleep(time.Second)
 		third := b.hold(nodeOne)
-		ok(b.Begin(b.ctx, third.Lease, "r6", ids(third.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, third.Lease, "r6", ids(third.Waiting), storage.Beginning{}))(b)
 		b.succeed(third.Lease, "r6")
 		skipped, reserved := starting("m5", "r7"), starting("m6", "r8")
 		skipped.Skip, reserved.Message.Run = "flood", "r9"
 		none("skipped", skipped)
 		none("a reserved run", reserved)
 		fourth := b.hold(nodeOne)
-		ok(b.Begin(b.ctx, fourth.Lease, "r10", ids(fourth.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, fourth.Lease, "r10", ids(fourth.Waiting), storage.Beginning{}))(b)
 		b.succeed(fourth.Lease, "r9")
 		cut := b.deliver(starting("m7", "r11")).Started
 		b.again()
@@ -151,7 +151,7 @@ var postTests = []storeTest{
 		b.equal("the first is not skipped", post("m1", claybot.BusySkip).Skipped, "")
 		b.equal("one waits", post("m2", claybot.BusySkip).Skipped, storage.SkippedBusy)
 		b.equal("it waits", post("m3", "").Skipped, "")
-		run := ok(b.Begin(b.ctx, b.hold(nodeOne).Lease, "r1", []claybot.MessageID{"m1"}, ""))(b)
+		run := ok(b.Begin(b.ctx, b.hold(nodeOne).Lease, "r1", []claybot.MessageID{"m1"}, storage.Beginning{}))(b)
 		b.equal("one is at work", post("m4", claybot.BusySkip).Skipped, storage.SkippedBusy)
 		done := post("m5", claybot.BusyCancel)
 		b.equal("canceled", []any{done.Skipped, done.Canceled, done.Dropped}, []any{"", run.ID, []claybot.MessageID{"m3"}})

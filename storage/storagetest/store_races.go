@@ -67,7 +67,7 @@ var raceTests = []storeTest{
 		var begun atomic.Int64
 		for _, h := range b.acquire(nodeOne, 2) {
 			group.Go(func() {
-				if _, err := b.Begin(b.ctx, h.Lease, "r1", []claybot.MessageID{h.Waiting[0].ID}, ""); err == nil {
+				if _, err := b.Begin(b.ctx, h.Lease, "r1", []claybot.MessageID{h.Waiting[0].ID}, storage.Beginning{}); err == nil {
 					begun.Add(1)
 				}
 			})
@@ -83,7 +83,7 @@ var raceTests = []storeTest{
 		b.post("m2", instant)
 		h := b.hold(nodeOne)
 		for _, id := range []claybot.RunID{"r1", "r2"} {
-			_, err := b.Begin(b.ctx, h.Lease, id, nil, "")
+			_, err := b.Begin(b.ctx, h.Lease, id, nil, storage.Beginning{})
 			b.is(err, storage.ErrNotFound)
 		}
 	}},

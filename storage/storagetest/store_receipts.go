@@ -30,7 +30,7 @@ var receiptTests = []storeTest{
 		b.equal("last", []any{r.Stored, r.Ahead, r.Before}, []any{start + 11, 11, before})
 		time.Sleep(time.Hour)
 		h := b.hold(nodeOne)
-		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting)[:11], ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting)[:11], storage.Beginning{}))(b)
 		r = ok(b.Receipt(b.ctx, "m11"))(b)
 		b.equal("behind a run", []any{r.Busy, r.Ahead, len(r.Before), r.Run}, []any{"r1", 0, 0, (*claybot.Run)(nil)})
 		r = ok(b.Receipt(b.ctx, "m3"))(b)
@@ -62,7 +62,7 @@ var receiptTests = []storeTest{
 		b.post("m2", minute)
 		b.equal("of another agent", b.figures().OldestWaiting, first)
 		h := b.hold(nodeOne)
-		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), storage.Beginning{}))(b)
 		b.equal("the next", b.figures().OldestWaiting, first+1000)
 		ok(b.Drop(b.ctx, b.agent, "dropped"))(b)
 		b.equal("none again", b.figures().OldestWaiting, 0)
@@ -77,7 +77,7 @@ var receiptTests = []storeTest{
 		b.found("key two", "m1")
 		b.found("r2", "m2")
 		h := b.hold(nodeOne)
-		ok(b.Begin(b.ctx, h.Lease, "given", ids(h.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "given", ids(h.Waiting), storage.Beginning{}))(b)
 		b.found("r2", "m1", "m2") // both were taken by it
 		exact := reply("o2")
 		exact.Message = "m2"
@@ -114,7 +114,7 @@ var receiptTests = []storeTest{
 			b.post(fmt.Sprintf("m%02d", i), instant)
 		}
 		h := b.hold(nodeOne)
-		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), storage.Beginning{}))(b)
 		b.equal("the newest", ok(b.FindMessages(b.ctx, "r1"))(b), ids(h.Waiting)[5:])
 	}},
 }

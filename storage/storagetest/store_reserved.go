@@ -41,7 +41,7 @@ var reservedTests = []storeTest{
 		b.again()
 		b.equal("after a restart", b.run("reserved1"), want)
 		h := b.hold(nodeOne)
-		run := ok(b.Begin(b.ctx, h.Lease, "given", ids(h.Waiting), ""))(b)
+		run := ok(b.Begin(b.ctx, h.Lease, "given", ids(h.Waiting), storage.Beginning{}))(b)
 		b.equal("begun", []any{run.ID, run.State, run.LastSeq}, []any{"reserved1", claybot.RunRunning, 1})
 		b.equal("stored", b.run("reserved1"), run)
 		_, err := b.Run(b.ctx, "given")
@@ -57,7 +57,7 @@ var reservedTests = []storeTest{
 		b.to(b.agent, reserving("m2", "reserved2"))
 		b.to(b.agent, reserving("m3", "reserved3"))
 		h := b.hold(nodeOne)
-		b.equal("begun", ok(b.Begin(b.ctx, h.Lease, "given", ids(h.Waiting), ""))(b).ID, "reserved2")
+		b.equal("begun", ok(b.Begin(b.ctx, h.Lease, "given", ids(h.Waiting), storage.Beginning{}))(b).ID, "reserved2")
 		b.to(b.agent, reserving("m4", "reserved4"))
 		b.equal("pending", b.run("reserved4").State, claybot.RunPending)
 		b.equal("injected", ids(ok(b.Take(b.ctx, h.Lease, "reserved2", 10, nil))(b)), []claybot.MessageID{"m4"})
@@ -66,7 +66,7 @@ var reservedTests = []storeTest{
 		m := note("m5", claybot.KindMessage)
 		m.Run = "reserved5"
 		b.to(b.agent, m)
-		b.equal("resumed", ok(b.Begin(b.ctx, h.Lease, "given", []claybot.MessageID{"m5"}, ""))(b).ID, "reserved2")
+		b.equal("resumed", ok(b.Begin(b.ctx, h.Lease, "given", []claybot.MessageID{"m5"}, storage.Beginning{}))(b).ID, "reserved2")
 		for _, id := range []claybot.RunID{"reserved3", "reserved4", "reserved5"} {
 			b.equal("joined", b.run(id), b.run("reserved2"))
 			b.equal("no events of its own", len(b.events(id, 0)), 0)
@@ -99,10 +99,10 @@ var reservedTests = []storeTest{
 			if h.Lease.Agent != other {
 				continue
 			}
-			if _, err := b.Begin(b.ctx, h.Lease, "reserved1", ids(h.Waiting), ""); err == nil {
+			if _, err := b.Begin(b.ctx, h.Lease, "reserved1", ids(h.Waiting), storage.Beginning{}); err == nil {
 				b.Fatal("a run began with the reserved id of another message")
 			}
-			ok(b.Begin(b.ctx, h.Lease, "r2", ids(h.Waiting), ""))(b)
+			ok(b.Begin(b.ctx, h.Lease, "r2", ids(h.Waiting), storage.Beginning{}))(b)
 		}
 		b.equal("still pending", b.run("reserved1").State, claybot.RunPending)
 	}},
@@ -155,7 +155,7 @@ var reservedTests = []storeTest{
 		ok(b.Settle(b.ctx, l, "x", storage.Settlement{Reason: "reset", Posts: []claybot.AgentMessage{taken}}))(b)
 		b.equal("pending", b.run("r-x").State, claybot.RunPending)
 		h := b.hold(nodeOne)
-		b.equal("begun", ok(b.Begin(b.ctx, h.Lease, "given", ids(h.Waiting), ""))(b).ID, "r-x")
+		b.equal("begun", ok(b.Begin(b.ctx, h.Lease, "given", ids(h.Waiting), storage.Beginning{}))(b).ID, "r-x")
 	}},
 	{"a cancel that names a run is for it alone", func(b *bed) {
 		l, _ := b.begin("r1")
@@ -175,7 +175,7 @@ var reservedTests = []storeTest{
 			b.to(b.agent, reserving(fmt.Sprint("m", i), claybot.RunID(fmt.Sprint("r", i))))
 		}
 		h := b.hold(nodeOne)
-		ok(b.Begin(b.ctx, h.Lease, "given", ids(h.Waiting)[:10], ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "given", ids(h.Waiting)[:10], storage.Beginning{}))(b)
 		for i := range 30 {
 			want := claybot.RunPending
 			if i < 10 {

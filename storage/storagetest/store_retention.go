@@ -95,7 +95,7 @@ var retentionTests = []storeTest{
 		tick.Wait = instant
 		b.deliver(tick)
 		h := b.hold(nodeOne)
-		ok(b.Begin(b.ctx, h.Lease, "r3", ids(h.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "r3", ids(h.Waiting), storage.Beginning{}))(b)
 		b.succeed(h.Lease, "r3")
 		b.noError(b.Prune(b.ctx, time.Now().Add(7*day), storage.Retention{Events: day, Runs: 6 * day}))
 		b.kept(2, "message answer ")

@@ -19,7 +19,7 @@ var runTests = []storeTest{
 			ID: "r1", Agent: b.agent, State: claybot.RunRunning, Messages: []claybot.MessageID{"m1", "m2"},
 			LastSeq: 1, Attempts: 1, Started: claybot.Now(),
 		}
-		b.equal("begun", ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), ""))(b), want)
+		b.equal("begun", ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), storage.Beginning{}))(b), want)
 		b.equal("loaded", b.run("r1"), want)
 		_, run := b.receiptOf("m2")
 		b.equal("m2 belongs to", run, "r1")
@@ -36,6 +36,24 @@ var runTests = []storeTest{
 		f := b.figures()
 		b.equal("figures", []any{f.Waiting, f.Runs}, []any{0, map[claybot.RunState]int{claybot.RunRunning: 1}})
 	}},
+	{"the beginning of a run says who asked for it and how long that waited", func(b *bed) {
+		b.post("m1", instant)
+		time.Sleep(3 * time.Second)
+		b.post("m2", instant)
+		h := b.hold(nodeOne)
+		time.Sleep(time.Second)
+		const caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), storage.Beginning{Engine: "plan", Traceparent: caller}))(b)
+		for e, err := range b.Events(b.ctx, "r1", 0) {
+			b.noError(err)
+			var data struct {
+				Engine, Traceparent string
+				WaitedMS            int64
+			}
+			b.noError(json.Unmarshal(e.Data, &data))
+			b.equal("RunStarted", []any{data.Engine, data.Traceparent, data.WaitedMS}, []any{"plan", caller, int64(4000)})
+		}
+	}},
 	{"begin refuses what it cannot take", func(b *bed) {
 		other := b.newAgent("C2")
 		ok(b.Post(b.ctx, storage.Posting{To: other, Message: userMessage("foreign"), Wait: minute}))(b)
@@ -43,29 +61,29 @@ var runTests = []storeTest{
 		b.post("m1", instant)
 		l := b.hold(nodeOne).Lease
 		for _, batch := range [][]claybot.MessageID{nil, {"m1", "unknown"}, {"m1", "foreign"}, {"m1", "skipped"}, {"m1", "m1"}} {
-			if _, err := b.Begin(b.ctx, l, "r1", batch, ""); err == nil {
+			if _, err := b.Begin(b.ctx, l, "r1", batch, storage.Beginning{}); err == nil {
 				b.Fatalf("began with %v", batch)
 			}
 		}
 		_, err := b.Run(b.ctx, "r1")
 		b.is(err, storage.ErrNotFound)
-		ok(b.Begin(b.ctx, l, "r1", []claybot.MessageID{"m1"}, ""))(b)
+		ok(b.Begin(b.ctx, l, "r1", []claybot.MessageID{"m1"}, storage.Beginning{}))(b)
 		b.succeed(l, "r1")
 		b.post("m2", instant)
 		l = b.hold(nodeOne).Lease
-		if _, err := b.Begin(b.ctx, l, "r1", []claybot.MessageID{"m2"}, ""); err == nil {
+		if _, err := b.Begin(b.ctx, l, "r1", []claybot.MessageID{"m2"}, storage.Beginning{}); err == nil {
 			b.Fatal("an ended run's id was used again")
 		}
-		ok(b.Begin(b.ctx, l, "r2", []claybot.MessageID{"m2"}, ""))(b)
+		ok(b.Begin(b.ctx, l, "r2", []claybot.MessageID{"m2"}, storage.Beginning{}))(b)
 	}},
 	{"one unfinished run", func(b *bed) {
 		lease, _ := b.begin("r1")
 		b.post("m2", instant)
-		run := ok(b.Begin(b.ctx, lease, "r2", []claybot.MessageID{"m2"}, ""))(b)
+		run := ok(b.Begin(b.ctx, lease, "r2", []claybot.MessageID{"m2"}, storage.Beginning{}))(b)
 		b.equal("joined", []any{run.ID, run.Messages, run.Attempts, run.LastSeq}, []any{"r1", []claybot.MessageID{"m-r1", "m2"}, 2, 2})
 		_, err := b.Run(b.ctx, "r2")
 		b.is(err, storage.ErrNotFound)
-		_, err = b.Begin(b.ctx, lease, "r2", []claybot.MessageID{"m2"}, "")
+		_, err = b.Begin(b.ctx, lease, "r2", []claybot.MessageID{"m2"}, storage.Beginning{})
 		b.is(err, storage.ErrNotFound) // m2 waits no longer
 	}},
 	{"events", func(b *bed) {
@@ -83,7 +101,7 @@ var runTests = []storeTest{
 		}
 		b.again()
 		h := b.hold(nodeOne)
-		ok(b.Begin(b.ctx, h.Lease, "r9", nil, ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "r9", nil, storage.Beginning{}))(b)
 		b.equal("goes on at last + 1", b.run("r1").LastSeq, 4)
 		many := make([]claybot.Event, 500)
 		for i := range many {
@@ -119,7 +137,7 @@ var runTests = []storeTest{
 	{"attempts", func(b *bed) {
 		lease, _ := b.begin("r1")
 		for want := 2; want <= 3; want++ {
-			run := ok(b.Begin(b.ctx, lease, "x", nil, ""))(b)
+			run := ok(b.Begin(b.ctx, lease, "x", nil, storage.Beginning{}))(b)
 			b.equal("attempts", run.Attempts, want)
 		}
 		b.noError(b.Append(b.ctx, lease, "r1", false, claybot.Event{Type: claybot.EventToolCalled}))

@@ -59,7 +59,7 @@ var settleTests = []storeTest{
 		r := ok(b.Receipt(b.ctx, "m1"))(b)
 		b.equal("waiting", []any{r.Message, r.Skipped, r.Run, r.Replies}, []any{userMessage("m1"), "", nil, []claybot.Outgoing(nil)})
 		h := b.hold(nodeOne)
-		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), storage.Beginning{}))(b)
 		b.succeed(h.Lease, "r1", reply("o1"), reply("o2"))
 		b.noError(b.attempt("o1"))
 		b.noError(b.resolveErr("o1", storage.Resolution{State: claybot.SendSent, Receipt: "77"}))

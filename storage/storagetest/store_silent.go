@@ -41,7 +41,7 @@ var silentTests = []storeTest{
 		time.Sleep(50 * time.Second)
 		h := b.hold(nodeOne)
 		b.equal("together", ids(h.Waiting), []claybot.MessageID{"s1", "m1", "s2"})
-		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), ""))(b)
+		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), storage.Beginning{}))(b)
 		b.silently("s3")
 		b.equal("not injected alone", len(ok(b.Take(b.ctx, h.Lease, "r1", 10, nil))(b)), 0)
 		b.succeed(h.Lease, "r1")

@@ -106,7 +106,7 @@ func (b *bed) lives(id string) {
 	m.Keys = []string{"k" + id}
 	b.deliver(storage.Posting{To: b.agent, Message: m, Wait: instant})
 	h := b.hold(nodeOne)
-	ok(b.Begin(b.ctx, h.Lease, run, ids(h.Waiting), ""))(b)
+	ok(b.Begin(b.ctx, h.Lease, run, ids(h.Waiting), storage.Beginning{}))(b)
 	b.happens(h.Lease, run, 3)
 	usage := claybot.Usage{Input: 20, Output: 10, LLMCalls: 1}
 	done := success(reply("o" + id))

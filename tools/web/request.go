@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/egress"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/tools"
@@ -123,6 +124,9 @@ func (r requester) request(ctx context.Context, in Request) (req *http.Request, 
 		return nil, nil, &tools.Fault{Code: faultAddress, Text: "the request cannot be made: " + egress.Words(err)}
 	}
 	req.Header.Set("User-Agent", "claybot (+https://github.com/claybot/claybot)")
+	if span := claybot.TraceOf(ctx).String(); span != "" {
+		req.Header.Set("Traceparent", span)
+	}
 	if kind != "" {
 		req.Header.Set("Content-Type", kind)
 	}

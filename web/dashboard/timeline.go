@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
@@ -314,6 +315,21 @@ var itemsOf = map[claybot.EventType]func(t *teller, e claybot.Event) item{
 	claybot.EventPolicySwitched: func(_ *teller, e claybot.Event) item {
 		d := facts[runs.PolicySwitched](e)
 		return item{Icon: "flag", Title: "Policy changed: " + d.From + " → " + d.To, Note: d.Reason}
+	},
+	claybot.EventModelCallFailed: func(_ *teller, e claybot.Event) item {
+		d := facts[runs.ModelCallFailed](e)
+		note := words(d.Class)
+		if d.Status != 0 {
+			note += " (status " + strconv.Itoa(d.Status) + ")"
+		}
+		if d.Again {
+			note += ", asked again after " + (time.Duration(d.WaitMS) * time.Millisecond).String()
+		}
+		it := item{Icon: "warn", Title: "A model call failed", Note: note}
+		if d.Route != "" {
+			it.Title = "A call of " + d.Route + " failed"
+		}
+		return it
 	},
 	claybot.EventProviderSwitched: func(_ *teller, e claybot.Event) item {
 		d := facts[runs.ProviderSwitched](e)

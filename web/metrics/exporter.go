@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -192,11 +193,15 @@ func (x *exporter) batch(ctx context.Context) (items []item, spans []tracedSpan)
 
 // spans are those of an item.
 func (x *exporter) spans(ctx context.Context, it item) ([]tracedSpan, error) {
-	trace := traceID(it.run)
-	if it.span != nil {
-		return []tracedSpan{{trace, *it.span}}, nil
-	}
 	t := newTracer(it.run, it.agent, x.cfg.OTLP.Provider)
+	if it.span != nil {
+		next, stop := iter.Pull2(x.cfg.Events(ctx, it.run, 0))
+		defer stop()
+		if e, err, ok := next(); ok && err == nil { // the first event says which trace the run belongs to
+			t.add(e)
+		}
+		return []tracedSpan{{t.trace, *it.span}}, nil
+	}
 	n := 0
 	for e, err := range x.cfg.Events(ctx, it.run, 0) {
 		if err != nil {
@@ -213,7 +218,7 @@ func (x *exporter) spans(ctx context.Context, it item) ([]tracedSpan, error) {
 	all := t.all()
 	out := make([]tracedSpan, len(all))
 	for i, s := range all {
-		out[i] = tracedSpan{trace, s}
+		out[i] = tracedSpan{t.trace, s}
 	}
 	return out, nil
 }

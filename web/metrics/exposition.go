@@ -83,9 +83,11 @@ func (p *page) histogram(f *family, s series) {
 		sum += s.buckets[i]
 		values[len(values)-1] = p.bound(bound)
 		p.sample(f.name+"_bucket", labels, values, float64(sum))
+		p.example(s, i)
 	}
 	values[len(values)-1] = "+Inf"
 	p.sample(f.name+"_bucket", labels, values, float64(s.count))
+	p.example(s, len(f.bounds))
 	p.sample(f.name+"_sum", f.labels, s.values, s.n)
 	p.sample(f.name+"_count", f.labels, s.values, float64(s.count))
 }
@@ -126,6 +128,17 @@ func (p *page) sample(name string, labels, values []string, v float64) {
 		p.WriteByte('}')
 	}
 	p.WriteString(" " + number(v) + "\n")
+}
+
+// example adds the exemplar of a bucket to its line, which only OpenMetrics has.
+func (p *page) example(s series, bucket int) {
+	if !p.open || bucket >= len(s.examples) || s.examples[bucket].trace == "" {
+		return
+	}
+	e := s.examples[bucket]
+	p.Truncate(p.Len() - 1) // the end of the line
+	at := strconv.FormatFloat(float64(e.at.UnixMilli())/1000, 'f', 3, 64)
+	p.WriteString(` # {trace_id="` + e.trace + `"} ` + number(e.value) + " " + at + "\n")
 }
 
 // number is a number as both formats have it.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // A kind is the type of a metric.
@@ -37,6 +38,16 @@ type series struct {
 	n       float64  // of a counter or a gauge; of a histogram, the sum
 	count   uint64   // of a histogram
 	buckets []uint64 // of a histogram, by bound; not cumulative
+	// examples are the newest values of the buckets that belong to a trace, and of what is above all
+	// bounds; nil where there are none.
+	examples []exemplar
+}
+
+// An exemplar is a value of a histogram with the trace that it belongs to.
+type exemplar struct {
+	trace string // empty: none
+	value float64
+	at    time.Time
 }
 
 // unit is the unit in the name; empty for plain numbers.
@@ -66,7 +77,10 @@ func (f *family) add(n float64, values ...string) {
 }
 
 // observe counts a value of a histogram.
-func (f *family) observe(v float64, values ...string) {
+func (f *family) observe(v float64, values ...string) { f.observeIn("", v, values...) }
+
+// observeIn counts a value of a histogram that belongs to a trace; empty: to none.
+func (f *family) observeIn(trace string, v float64, values ...string) {
 	i, _ := slices.BinarySearch(f.bounds, v) // the first bound that is not below v
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,6 +90,13 @@ func (f *family) observe(v float64, values ...string) {
 	if i < len(s.buckets) {
 		s.buckets[i]++
 	}
+	if trace == "" {
+		return
+	}
+	if s.examples == nil {
+		s.examples = make([]exemplar, len(s.buckets)+1)
+	}
+	s.examples[i] = exemplar{trace, v, time.Now()}
 }
 
 // of finds or makes a series. Called under the lock.
@@ -101,7 +122,7 @@ func (f *family) snapshots() []series {
 	all := make([]series, len(f.order))
 	for i, key := range f.order {
 		all[i] = *f.series[key]
-		all[i].buckets = slices.Clone(all[i].buckets)
+		all[i].buckets, all[i].examples = slices.Clone(all[i].buckets), slices.Clone(all[i].examples)
 	}
 	return all
 }

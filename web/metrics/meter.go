@@ -44,10 +44,10 @@ func (m *Metrics) Event(agent claybot.AgentID, e claybot.Event) {
 	switch e.Type {
 	case claybot.EventRunStarted:
 		l.by["runs_started_total"].add(1)
-		l.open.begin(agent, openRun{run: e.Run, began: e.At})
+		l.open.begin(agent, openRun{run: e.Run, began: e.At, trace: m.traceOf(e)})
 	case claybot.EventRunResumed:
 		if l.open.of(agent, e.Run).run == "" { // an earlier process began it
-			l.open.begin(agent, openRun{run: e.Run})
+			l.open.begin(agent, openRun{run: e.Run, trace: m.traceOf(e)})
 		}
 	case claybot.EventAssistantMessage:
 		l.answered(agent, e)
@@ -56,7 +56,7 @@ func (m *Metrics) Event(agent claybot.AgentID, e claybot.Event) {
 			l.tools.learn(d.Tool)
 		}
 	case claybot.EventToolSucceeded, claybot.EventToolFailed:
-		l.toolEnded(e)
+		l.toolEnded(agent, e)
 	case claybot.EventContextCompacted:
 		l.compacted(agent, e)
 	case claybot.EventMessagesInjected:
@@ -80,6 +80,16 @@ func (m *Metrics) Event(agent claybot.AgentID, e claybot.Event) {
 	}
 }
 
+// traceOf is the trace to which a run is exported that begins or goes on; empty where none is.
+func (m *Metrics) traceOf(e claybot.Event) string {
+	if m.exporter == nil {
+		return ""
+	}
+	t := newTracer(e.Run, "", "")
+	t.add(e)
+	return t.trace
+}
+
 // decoded is the data of an event; ok is false when it cannot be decoded.
 func decoded[T any](e claybot.Event) (d T, ok bool) {
 	err := json.Unmarshal(e.Data, &d)
@@ -94,7 +104,7 @@ func (l *live) answered(agent claybot.AgentID, e claybot.Event) {
 	model := l.models.learn(d.Model)
 	l.open.update(agent, e.Run, func(o *openRun) { o.steps, o.model = max(o.steps, d.Step), model })
 	if d.MS > 0 {
-		l.by["model_call_duration_seconds"].observe(seconds(d.MS), model)
+		l.by["model_call_duration_seconds"].observeIn(l.open.of(agent, e.Run).trace, seconds(d.MS), model)
 	}
 	l.used(model, d.Tokens)
 }
@@ -109,7 +119,7 @@ func (l *live) used(model string, u *claybot.Usage) {
 	l.by["model_cost_usd_total"].add(float64(max(u.CostMicroUSD, 0))/1e6, model)
 }
 
-func (l *live) toolEnded(e claybot.Event) {
+func (l *live) toolEnded(agent claybot.AgentID, e claybot.Event) {
 	d, ok := decoded[runs.ToolEnded](e)
 	if !ok {
 		return
@@ -123,7 +133,7 @@ func (l *live) toolEnded(e claybot.Event) {
 	}
 	l.by["tool_calls_total"].add(1, tool, outcome)
 	if outcome == "succeeded" || d.MS > 0 { // others were refused and took nothing
-		l.by["tool_duration_seconds"].observe(seconds(max(d.MS, 0)), tool)
+		l.by["tool_duration_seconds"].observeIn(l.open.of(agent, e.Run).trace, seconds(max(d.MS, 0)), tool)
 	}
 }
 
@@ -153,7 +163,7 @@ func (l *live) ended(agent claybot.AgentID, e claybot.Event) {
 	l.by["runs_ended_total"].add(1, string(state), code)
 	l.by["run_steps"].observe(float64(o.steps))
 	if o.began != 0 {
-		l.by["run_duration_seconds"].observe(seconds(max(int64(e.At-o.began), 0)), string(state))
+		l.by["run_duration_seconds"].observeIn(o.trace, seconds(max(int64(e.At-o.began), 0)), string(state))
 	}
 }
 
@@ -165,6 +175,7 @@ type openRun struct {
 	began claybot.Time // 0: in an earlier process
 	steps int
 	model string // that answered last
+	trace string // to which it is exported; empty: to none
 }
 
 // maxOpen bounds the runs that are remembered. Those of deleted agents never

@@ -80,7 +80,7 @@ func (l *line) arrived(t *testing.T, n int) {
 type rig struct {
 	*testing.T
 	line    *line
-	model   *llmtest.Script
+	model   llm.Model
 	system  *agentsystem.AgentSystem
 	metrics *Metrics
 	stop    func() // ends the system, then the exporter
@@ -169,10 +169,22 @@ func (r *rig) say(id, text string) {
 	r.post(ann, id, text)
 }
 
+// sayIn posts a message of Ann that belongs to a trace.
+func (r *rig) sayIn(traceparent, id, text string) {
+	r.Helper()
+	ctx := claybot.WithTrace(r.Context(), claybot.ParseTrace(traceparent))
+	err := r.system.Post(ctx, ann, claybot.AgentMessage{
+		ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: text, FirstHand: true, From: claybot.Sender{UserID: ann.UserID}, At: claybot.Now(),
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
 func (r *rig) post(d claybot.Descriptor, id, text string) {
 	r.Helper()
 	err := r.system.Post(r.Context(), d, claybot.AgentMessage{
-		ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: text, FirstHand: true, From: claybot.Sender{UserID: d.UserID},
+		ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: text, FirstHand: true, From: claybot.Sender{UserID: d.UserID}, At: claybot.Now(),
 	})
 	if err != nil {
 		r.Fatal(err)

@@ -2,9 +2,8 @@ package metrics
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -34,6 +33,7 @@ type span struct {
 	attrs      []attribute
 	events     []spanEvent
 	err        string // class of the error; empty for none
+	step       int    // of the loop, of a try
 }
 
 // A spanEvent is a moment within a span.
@@ -48,28 +48,12 @@ type attribute struct {
 	value any
 }
 
-// traceID is the id of the trace of a run, a hash of the run id, so that a trace that
-// is sent again is the same.
-func traceID(run claybot.RunID) string { return digest(16, "trace", string(run)) }
-
-// rootID is the id of the span of the run as a whole.
-func rootID(run claybot.RunID) string { return digest(8, "run", string(run)) }
-
-// digest makes an id of size bytes.
-func digest(size int, parts ...string) string {
-	h := sha256.New()
-	for _, p := range parts {
-		h.Write([]byte(strconv.Quote(p))) // no part can be taken for two
-	}
-	return hex.EncodeToString(h.Sum(nil)[:size])
-}
-
 // sendSpan is the span of one attempt to send a message of a run.
 func sendSpan(o claybot.Outgoing, connector, outcome string, took time.Duration) *span {
 	end := time.Now()
 	s := &span{
-		id:     digest(8, "send", o.ID, strconv.Itoa(o.Attempts), strconv.FormatInt(end.UnixNano(), 10)),
-		parent: rootID(o.Run), name: "send " + connector, kind: spanProducer, start: end.Add(-took), end: end,
+		id:     runs.SpanID(8, "send", o.ID, strconv.Itoa(o.Attempts), strconv.FormatInt(end.UnixNano(), 10)),
+		parent: runs.RootSpan(o.Run), name: "send " + connector, kind: spanProducer, start: end.Add(-took), end: end,
 		attrs: []attribute{
 			{"messaging.operation.name", "send"},
 			{"messaging.operation.type", "send"},
@@ -89,18 +73,23 @@ type tracer struct {
 	run      claybot.RunID
 	agent    claybot.AgentID
 	provider string
+	trace    string // the id of the trace
 	root     span
 	spans    []span
 	called   map[string]claybot.Time // when the tool of a call began
+	paused   span                    // the pause that has not ended; empty for none
+	failed   []span                  // tries of the model call that has not ended, and the waits between them
 	usage    claybot.Usage
 	model    string // that responded last
-	left     int    // spans over the limit
+	taken    map[string]bool
+	left     int // spans over the limit
 }
 
 func newTracer(run claybot.RunID, agent claybot.AgentID, provider string) *tracer {
 	return &tracer{
-		run: run, agent: agent, provider: provider, called: make(map[string]claybot.Time),
-		root: span{id: rootID(run), name: "invoke_agent", kind: spanInternal},
+		run: run, agent: agent, provider: provider, called: make(map[string]claybot.Time), taken: make(map[string]bool),
+		trace: runs.TraceOf(run, nil).ID,
+		root:  span{id: runs.RootSpan(run), name: "invoke_agent", kind: spanInternal},
 	}
 }
 
@@ -114,6 +103,10 @@ func (t *tracer) add(e claybot.Event) {
 		t.root.end = at
 	}
 	switch e.Type {
+	case claybot.EventRunStarted, claybot.EventRunResumed:
+		t.begun(e)
+	case claybot.EventModelCallFailed:
+		t.tried(e)
 	case claybot.EventAssistantMessage:
 		t.answered(e)
 	case claybot.EventToolCalled:
@@ -122,11 +115,8 @@ func (t *tracer) add(e claybot.Event) {
 		}
 	case claybot.EventToolSucceeded, claybot.EventToolFailed:
 		t.tool(e)
-	case claybot.EventRunResumed, claybot.EventAwaitingInput, claybot.EventMessagesInjected, claybot.EventContextCompacted,
-		claybot.EventPolicySwitched, claybot.EventProviderSwitched, claybot.EventBudgetReached, claybot.EventSubagentStarted:
-		if len(t.root.events) < maxSpanEvents {
-			t.root.events = append(t.root.events, spanEvent{string(e.Type), at})
-		}
+	case claybot.EventAwaitingInput:
+		t.pause(e)
 	case claybot.EventRunFailed:
 		d, _ := decoded[runs.RunFailed](e) // it failed even without a code
 		t.root.err = cmp.Or(label(d.Code), "_OTHER")
@@ -134,32 +124,56 @@ func (t *tracer) add(e claybot.Event) {
 		t.root.err = "canceled"
 	default:
 	}
+	if moments[e.Type] && len(t.root.events) < maxSpanEvents {
+		t.root.events = append(t.root.events, spanEvent{string(e.Type), at})
+	}
+	if e.Type.Ends() {
+		t.resumed(at)
+		t.unanswered(at)
+	}
 }
 
-func (t *tracer) answered(e claybot.Event) {
-	d, ok := decoded[runs.AssistantMessage](e)
+// moments are the types of events that the span of a run has.
+var moments = map[claybot.EventType]bool{
+	claybot.EventRunResumed: true, claybot.EventAwaitingInput: true, claybot.EventMessagesInjected: true, claybot.EventContextCompacted: true,
+	claybot.EventPolicySwitched: true, claybot.EventProviderSwitched: true, claybot.EventBudgetReached: true, claybot.EventSubagentStarted: true,
+}
+
+// begun begins the run, from when the oldest of its messages waited, or goes on with it.
+func (t *tracer) begun(e claybot.Event) {
+	d, ok := decoded[runs.MessagesTaken](e)
 	if !ok {
 		return
 	}
-	end := e.At.Time()
-	s := span{
-		id: digest(8, "chat", string(t.run), strconv.FormatInt(e.Seq, 10)), kind: spanClient,
-		name: "chat", start: end.Add(-time.Duration(max(d.MS, 0)) * time.Millisecond), end: end,
-		attrs: []attribute{
-			{"gen_ai.operation.name", "chat"},
-			{"gen_ai.provider.name", t.provider},
-		},
+	if caller := claybot.ParseTrace(d.Traceparent); caller.ID != "" {
+		t.trace, t.root.parent = caller.ID, caller.Span
 	}
-	if model := label(d.Model); model != "" {
-		t.model = model
-		s.name += " " + model
-		s.attrs = append(s.attrs, attribute{"gen_ai.request.model", model}, attribute{"gen_ai.response.model", model})
+	at := e.At.Time()
+	t.resumed(at)
+	if waited := milliseconds(d.WaitedMS); waited > 0 {
+		t.root.start = at.Add(-waited)
+		t.child(span{id: runs.SpanID(8, "queue", string(t.run)), name: "queue", kind: spanInternal, start: t.root.start, end: at})
 	}
-	if d.Tokens != nil {
-		t.usage = t.usage.Add(*d.Tokens)
-		s.attrs = append(s.attrs, usage(*d.Tokens)...)
+}
+
+// pause begins to wait.
+func (t *tracer) pause(e claybot.Event) {
+	d, _ := decoded[runs.AwaitingInput](e) // it waits even without a reason
+	t.resumed(e.At.Time())
+	t.paused = span{
+		id: runs.SpanID(8, "wait", string(t.run), strconv.FormatInt(e.Seq, 10)), kind: spanInternal,
+		name: strings.TrimSpace("wait " + label(string(d.Reason))), start: e.At.Time(),
+		attrs: []attribute{{"claybot.wait.reason", label(string(d.Reason))}, {"claybot.wait.questions", int64(len(d.Questions))}},
 	}
-	t.child(s)
+}
+
+// resumed ends what the run waited for.
+func (t *tracer) resumed(at time.Time) {
+	if t.paused.id != "" {
+		t.paused.end = at
+		t.child(t.paused)
+		t.paused = span{}
+	}
 }
 
 func (t *tracer) tool(e claybot.Event) {
@@ -168,14 +182,19 @@ func (t *tracer) tool(e claybot.Event) {
 		return
 	}
 	end := e.At.Time()
-	start := end.Add(-time.Duration(max(d.MS, 0)) * time.Millisecond)
+	start := end.Add(-milliseconds(d.MS))
 	if at, ok := t.called[d.CallID]; ok {
 		start = at.Time()
 		delete(t.called, d.CallID)
 	}
+	id := runs.ToolSpan(t.run, d.CallID)
+	if t.taken[id] { // a model has used the id of the call again
+		id = runs.SpanID(8, "tool", string(t.run), d.CallID, strconv.FormatInt(e.Seq, 10))
+	}
+	t.taken[id] = true
 	tool := label(d.Tool)
 	s := span{
-		id: digest(8, "tool", string(t.run), d.CallID, strconv.FormatInt(e.Seq, 10)), kind: spanInternal,
+		id: id, kind: spanInternal,
 		name: "execute_tool " + tool, start: start, end: end,
 		attrs: []attribute{
 			{"gen_ai.operation.name", "execute_tool"},
@@ -195,7 +214,7 @@ func (t *tracer) child(s span) {
 		t.left++
 		return
 	}
-	s.parent = t.root.id
+	s.parent = cmp.Or(s.parent, t.root.id)
 	if s.start.Before(t.root.start) { // clocks of the two were read apart
 		s.start = t.root.start
 	}
@@ -233,6 +252,16 @@ func usage(u claybot.Usage) []attribute {
 		{"gen_ai.usage.output_tokens", u.Output},
 		{"gen_ai.usage.cache_read.input_tokens", u.CachedInput},
 	}
+}
+
+// milliseconds is a length of time that an event has; none is negative.
+func milliseconds(ms int64) time.Duration { return time.Duration(max(ms, 0)) * time.Millisecond }
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // label bounds a name that a model made up.
