@@ -36,5 +36,5 @@ have chromium chromium-browser google-chrome || install chromium || without "no 
 ./scripts/browser-image.sh || without "no image with Chromium; the tests of a browser in a container are skipped"
 { have node && have npm; } || install nodejs npm || true
 ./scripts/clients.sh || without "no OpenAI and MCP clients of Node.js; the tests with them are skipped"
-./scripts/proxies.sh || without "no nginx, HAProxy or Caddy; the test with them is skipped"
+./scripts/programs.sh || without "no nginx, HAProxy, Caddy or promtool; the tests with them are skipped"
 ./scripts/postgres.sh || without "no PostgreSQL; the tests of many nodes are skipped"

@@ -63,7 +63,7 @@ func TestProxies(t *testing.T) {
 				if os.Getenv("CI") == "true" {
 					t.Fatalf("no %s: scripts/setup.sh installs it", p.lang)
 				}
-				t.Skipf("SKIPPED, claybot is not tried behind %s: it is not installed (scripts/proxies.sh installs it)", p.lang)
+				t.Skipf("SKIPPED, claybot is not tried behind %s: it is not installed (scripts/programs.sh installs it)", p.lang)
 			}
 			h := startDaemon(t, "model: {provider: demo}\n", map[string]string{
 				"CLAYBOT_HTTP_ADDR": "127.0.0.1:0", "CLAYBOT_HTTP_PROXIES": "127.0.0.1", "CLAYBOT_HTTP_HOSTS": proxied,

@@ -542,6 +542,16 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 		if all := r.model.Requests(); all[len(all)-1].Model != args[1] {
 			ts.Fatalf("the newest request is for the model %s", all[len(all)-1].Model)
 		}
+	case len(args) == 3 && args[0] == "traced": // model traced TRACE N: N requests belong to that trace
+		all := make(map[string]bool)
+		for _, q := range r.model.Requests() {
+			if t := claybot.ParseTrace(q.Header.Get("Traceparent")); t.ID == args[1] {
+				all[t.Span] = true
+			}
+		}
+		if fmt.Sprint(len(all)) != args[2] {
+			ts.Fatalf("%d requests, each with its own span", len(all))
+		}
 	case len(args) == 2 && args[0] == "last-has": // model last-has TEXT: something in the newest request has it
 		all := r.model.Requests()
 		if !slices.ContainsFunc(all[len(all)-1].Messages, func(m llm.Message) bool { return strings.Contains(m.Content, args[1]) }) {

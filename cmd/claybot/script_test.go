@@ -363,6 +363,9 @@ func overHTTP(ts *testscript.TestScript, want int, method, target, body string, 
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
 	ts.Check(err)
+	if caller := ts.Getenv("TRACEPARENT"); caller != "" {
+		req.Header.Set("Traceparent", caller)
+	}
 	prepare(req)
 	resp, err := new(http.Transport).RoundTrip(req) // follows no redirect
 	ts.Check(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -53,13 +54,23 @@ func (t *tool) Call(ctx context.Context, env tools.Env, args json.RawMessage) (t
 	defer context.AfterFunc(c.calls, func() { end(errClosed) })()
 
 	r, err := awaited(ctx, func() (*sdk.CallToolResult, error) {
-		return c.session.CallTool(ctx, &sdk.CallToolParams{Name: t.raw, Arguments: args})
+		return c.session.CallTool(ctx, &sdk.CallToolParams{Name: t.raw, Arguments: args, Meta: traced(whole)})
 	})
 	if err != nil {
 		f, quotes := t.fault(whole, ctx, err)
 		return tools.Result{Untrusted: quotes}, f
 	}
 	return t.result(whole, env, r)
+}
+
+// traced is the span of a call as OpenTelemetry's conventions for MCP hand it on, in _meta
+// (https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/); nil for none.
+func traced(ctx context.Context) sdk.Meta {
+	span := claybot.TraceOf(ctx).String()
+	if span == "" {
+		return nil
+	}
+	return sdk.Meta{"traceparent": span}
 }
 
 // awaited makes a call of the library in a goroutine and returns when the call or ctx

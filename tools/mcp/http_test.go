@@ -20,6 +20,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/mcp"
@@ -77,6 +78,35 @@ func TestHTTP(t *testing.T) {
 		_ = r.Retry("srv")
 		return r.call(t.Context(), "srv_echo", `{"text":"x"}`).Record.OK
 	})
+}
+
+// A call names its span in _meta, if it has one.
+func TestTraceparent(t *testing.T) {
+	good := streamable(goodServer(nil))
+	bodies := make(chan string, 10)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		if strings.Contains(string(body), "tools/call") {
+			bodies <- string(body)
+		}
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		good.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
+	r := run(t, mcp.Config{Servers: []mcp.Server{{Name: "srv", URL: web.URL}}, HTTP: open})
+	r.up("srv")
+	const span = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	for ctx, want := range map[context.Context]bool{t.Context(): false, claybot.WithTrace(t.Context(), claybot.ParseTrace(span)): true} {
+		if o := r.call(ctx, "srv_echo", `{"text":"x"}`); !o.Record.OK {
+			t.Fatalf("%+v", o)
+		}
+		if body := <-bodies; strings.Contains(body, `"traceparent":"`+span+`"`) != want || strings.Contains(body, "traceparent") != want {
+			t.Errorf("with a span %v: %s", want, body)
+		}
+	}
 }
 
 // A server by HTTP cannot send too much, send elsewhere, or hold up the end.

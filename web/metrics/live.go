@@ -44,6 +44,7 @@ var counted = []struct {
 	{"run_steps", "Model responses in one run.", []float64{1, 2, 3, 5, 8, 13, 21, 34, 55, 100, 200, 500, 1000}, nil},
 	{"subagents_started_total", "Subagents that agents started.", nil, nil},
 	{"model_call_duration_seconds", "Time that one model response took.", calls, []string{"model"}},
+	{"model_calls_failed_total", "Tries of model calls that failed, by class of the error.", nil, []string{"model", "class"}},
 	{"model_tokens_total", "Tokens of model calls. Input from a cache is cached_input and not counted as input.", nil, []string{"model", "kind"}},
 	{"model_cost_usd_total", "Cost of model calls in US dollars, by the configured prices.", nil, []string{"model"}},
 	{"compactions_total", "Conversations that were compacted during a run.", nil, nil},

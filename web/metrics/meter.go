@@ -51,6 +51,10 @@ func (m *Metrics) Event(agent claybot.AgentID, e claybot.Event) {
 		}
 	case claybot.EventAssistantMessage:
 		l.answered(agent, e)
+	case claybot.EventModelCallFailed:
+		if d, ok := decoded[runs.ModelCallFailed](e); ok {
+			l.by["model_calls_failed_total"].add(1, l.models.of(d.Route), l.codes.learn(d.Class))
+		}
 	case claybot.EventToolCalled:
 		if d, ok := decoded[runs.ToolStarted](e); ok { // it was found and is about to run, so it exists
 			l.tools.learn(d.Tool)

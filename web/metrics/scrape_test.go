@@ -15,6 +15,7 @@ import (
 
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/runs"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -253,6 +254,7 @@ func everything(t *testing.T) *Metrics {
 	for _, e := range story("r1") {
 		m.Event("a1", e)
 	}
+	m.Event("a1", event("r1", 15, claybot.EventModelCallFailed, runs.ModelCallFailed{Class: "rate"}))
 	return m
 }
 
