@@ -48,12 +48,17 @@ func editFlow(text []byte, e flows.Edit) ([]byte, error) {
 		if err = renameNode(want, e.Path, e.Rename); err == nil {
 			s.rename(e.Path, e.Rename)
 		}
-	case len(e.Value) == 0:
+	case len(e.Value) == 0 && e.YAML == "":
 		removeNode(want, e.Path)
 		err = s.remove(e.Path)
 	default:
 		var v *yaml.Node
-		if v, err = jsonNode(e.Value); err == nil {
+		if e.YAML != "" {
+			v, err = yamlNode(e.YAML)
+		} else {
+			v, err = jsonNode(e.Value)
+		}
+		if err == nil {
 			setNode(want, e.Path, v)
 			err = s.set(e.Path, v)
 		}
@@ -264,6 +269,10 @@ func (s *source) set(path []string, v *yaml.Node) error {
 // revalue replaces the value of an entry of a mapping.
 func (s *source) revalue(in *yaml.Node, e entry, v *yaml.Node) error {
 	colon := s.colon(e.key)
+	if quoted := e.value.Style & (yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle); quoted != 0 && v.Kind == yaml.ScalarNode {
+		like := *v
+		like.Style, v = quoted, &like
+	}
 	if in.Style&yaml.FlowStyle != 0 {
 		from := colon
 		if !blank(e.value) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,6 +82,7 @@ func TestEditFlow(t *testing.T) {
 		},
 		{"a node less", "nodes ask", "", "", editedFlow[strings.Index(editedFlow, "  ask:"):strings.Index(editedFlow, "  pick:")], ""},
 		{"another name for a node", "nodes ask", "", "question", "  ask:\n", "  question:\n"},
+		{"a value in YAML", "nodes brew args", "yaml:n: 1\ndeep: {a: [7]}\n", "", `[1, "x, y"]`, "[7]"},
 		{"a new group", "concurrency max", `20`, "", "# the end\n", "# the end\nconcurrency: {max: 20}\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -89,6 +91,9 @@ func TestEditFlow(t *testing.T) {
 				want = strings.Replace(editedFlow, "# the end\n", "concurrency: {max: 20}\n# the end\n", 1)
 			}
 			e := flows.Edit{Path: strings.Fields(test.path), Value: json.RawMessage(test.value), Rename: test.rename}
+			if text, ok := strings.CutPrefix(test.value, "yaml:"); ok {
+				e.Value, e.YAML = nil, text
+			}
 			for _, ending := range []string{"\n", "\r\n"} {
 				lines := func(s string) string { return strings.ReplaceAll(s, "\n", ending) }
 				got, err := configs.EditFlow([]byte(lines(editedFlow)), []flows.Edit{e})
@@ -125,6 +130,61 @@ func TestEditFlowRefuses(t *testing.T) {
 		if got, err := configs.EditFlow([]byte(test.text), []flows.Edit{test.edit}); err == nil || !strings.Contains(err.Error(), test.want) && !errors.Is(err, configs.ErrByHand) {
 			t.Errorf("%s: %v, want %q\n%s", test.name, err, test.want, got)
 		}
+	}
+}
+
+// The forms have the keys of each kind, with what the file says, also where it has faults.
+func TestFlowForms(t *testing.T) {
+	const text = `start: a
+nodes:
+  a: {kind: agent, prompt: "x", tools: [b, c], tries: 2, output: {n: number}, next: END, error: s}
+  s: {kind: switch, value: v, cases: {x: a, 7: END}, else: END, txet: typed}
+  p:
+    kind: parallel
+    branches: {one: {kind: agent, prompt: y}, two: {kind: flow, flow: z}}
+  w: {kind: nothing, next: a}
+  f: {kind: flow, flow: z, wait: false}
+  bad: [x]
+`
+	start, all, err := configs.FlowForms([]byte(text))
+	if err != nil || start != "a" || len(all) != 6 {
+		t.Fatalf("%s %d %v", start, len(all), err)
+	}
+	field := func(form int, key string) flows.FormField {
+		i := slices.IndexFunc(all[form].Fields, func(f flows.FormField) bool { return f.Key == key })
+		if i < 0 {
+			t.Fatalf("%s has no field %s", all[form].Name, key)
+		}
+		return all[form].Fields[i]
+	}
+	for _, want := range []struct {
+		form             int
+		key, kind, value string
+	}{
+		{0, "prompt", flows.FieldOfText, "x"},
+		{0, "tools", flows.FieldOfLines, "b\nc"},
+		{0, "tries", flows.FieldOfNumber, "2"},
+		{0, "output", flows.FieldOfYAML, "n: number"},
+		{0, "next", flows.FieldOfNode, "END"},
+		{0, "memory", flows.FieldOfOne, ""},
+		{0, "timeout", flows.FieldOfLine, ""},
+		{1, "cases", flows.FieldOfYAML, "x: a\n7: END"},
+		{1, "txet", flows.FieldOfLine, "typed"},
+		{3, "next", flows.FieldOfNode, "a"},
+		{4, "wait", flows.FieldOfOne, "false"},
+	} {
+		if got := field(want.form, want.key); got.Kind != want.kind || got.Value != want.value {
+			t.Errorf("%s.%s is %+v, want %s %q", all[want.form].Name, want.key, got, want.kind, want.value)
+		}
+	}
+	if got := all[1].Edges; len(got) != 3 || strings.Join(got[1].Path, ".") != "cases.7" || got[1].To != "END" {
+		t.Errorf("the edges are %+v", got)
+	}
+	if !slices.Equal(all[2].Branches, []string{"one", "two"}) || all[3].Kind != "nothing" || all[5].Kind != "" {
+		t.Errorf("the nodes are %+v", all)
+	}
+	if _, _, err := configs.FlowForms([]byte("a: [")); err == nil {
+		t.Error("no YAML is a form")
 	}
 }
 

@@ -252,7 +252,9 @@ func inline(n *yaml.Node, braces bool) string {
 	switch {
 	case n.ShortTag() != "!!str":
 		return text
-	case text == Quoted(text) && !(braces && strings.ContainsAny(text, ",[]{}")):
+	case n.Style&yaml.SingleQuotedStyle != 0 && !strings.ContainsAny(text, "'\n") && badText([]byte(text)) == 0:
+		return "'" + text + "'"
+	case n.Style == 0 && text == Quoted(text) && !(braces && strings.ContainsAny(text, ",[]{}")):
 		return text
 	case strings.ContainsAny(text, `"\`) && !strings.Contains(text, "'") && !strings.Contains(text, "\n") && badText([]byte(text)) == 0:
 		return "'" + text + "'"

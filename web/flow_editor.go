@@ -39,7 +39,7 @@ type FlowFile struct {
 // A FlowChange is a change of the file of a workflow: its new text, or edits of the text that it has.
 type FlowChange struct {
 	Version string       `json:"version" doc:"Version of the text that the change is based on, as GET /flows/{flow}/file shows it; empty for a new file."`
-	Text    string       `json:"text,omitempty" doc:"The new text of the file. Either text or edits."`
+	Text    string       `json:"text,omitempty" doc:"The new text of the file, on which edits are made. Default: the text that it has."`
 	Edits   []flows.Edit `json:"edits,omitempty" doc:"Changes of single values, made one after the other. All else in the file stays as it is, comments and the order of keys included."`
 }
 
@@ -51,6 +51,8 @@ type FlowProposal struct {
 	Text    string         `json:"text" doc:"The new text."`
 	Diff    []FlowDiffLine `json:"diff" doc:"The lines that differ, with three equal lines around them."`
 	Faults  []FlowFault    `json:"faults" doc:"What is wrong with the new text, and with other workflows because of it. With a fault it is not saved."`
+	Start   string         `json:"-"` // the node that the new text begins with
+	Forms   []flows.Form   `json:"-"` // its nodes, for a form
 	InForce bool           `json:"inForce" doc:"The new text is in force. After a save it is not only while another file has a fault."`
 }
 

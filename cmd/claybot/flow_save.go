@@ -184,14 +184,15 @@ func (d flowDesk) propose(ctx context.Context, f *configFile, name string, c web
 	if c.Version != f.versionOf() {
 		return out, web.ErrFlowStale
 	}
-	next := []byte(c.Text)
-	if len(c.Edits) > 0 {
-		if next, err = configs.EditFlow(f.text, c.Edits); err != nil {
-			if errors.Is(err, configs.ErrByHand) {
-				return out, flowProblem(err)
-			}
-			return out, web.Refusal(err.Error())
+	next := f.text
+	if c.Text != "" {
+		next = []byte(c.Text)
+	}
+	if next, err = configs.EditFlow(next, c.Edits); err != nil {
+		if errors.Is(err, configs.ErrByHand) {
+			return out, flowProblem(err)
 		}
+		return out, web.Refusal(err.Error())
 	}
 	out = web.FlowProposal{Flow: name, File: f.path, Version: flows.HashOf(string(next)), Text: string(next)}
 	for _, l := range configs.Diff(linesIn(f.text), linesIn(next), diffContext) {
@@ -201,6 +202,8 @@ func (d flowDesk) propose(ctx context.Context, f *configFile, name string, c web
 		}
 		out.Diff = append(out.Diff, web.FlowDiffLine{Mark: mark, Text: l.Text})
 	}
+	out.Start, out.Forms, _ = configs.FlowForms(next) // what is no YAML is a fault
+	d.suggest(out.Forms, next)
 	now := d.library.Named(name)
 	out.InForce = now != nil && now.Hash == out.Version
 	faults, err := d.newFaults(name, f.text, next)
@@ -213,6 +216,29 @@ func (d flowDesk) propose(ctx context.Context, f *configFile, name string, c web
 	}
 	out.Faults = shownFaults(faults)
 	return out, nil
+}
+
+// suggest adds what is known for the fields of forms that name a tool, a model or a flow.
+func (d flowDesk) suggest(forms []flows.Form, text []byte) {
+	f, _ := configs.ReadFlow("f.yaml", text)
+	world := d.flowWorld()
+	known := map[string][]string{"tool": nil, "model": nil, "flow": nil}
+	if world.Tools != nil {
+		known["tool"] = slices.Sorted(maps.Keys(world.Tools(f.Profile)))
+	}
+	if world.Models != nil {
+		known["model"] = world.Models(f.Profile)
+	}
+	for _, other := range d.library.all() {
+		known["flow"] = append(known["flow"], other.Name)
+	}
+	for _, form := range forms {
+		for i := range form.Fields {
+			if x := &form.Fields[i]; x.Kind == flows.FieldOfLine {
+				x.Words = known[x.Key]
+			}
+		}
+	}
 }
 
 // linesIn are the lines of a text; none of an empty one.

@@ -131,7 +131,6 @@ func TestSaveFlowRefuses(t *testing.T) {
 		"an edit without a path": {`"edits":[{"path":[],"value":"x"}]`, "names no key"},
 		"an edit below a text":   {`"edits":[{"path":["owner","x"],"value":"x"}]`, "is no group of keys"},
 		"nothing":                {`"edits":[]`, "text and edits are empty"},
-		"both":                   {`"text":"x","edits":[{"path":["owner"]}]`, "either text or edits"},
 	} {
 		body := `{"version":"` + version + `",` + c.body + `}`
 		status := http.StatusBadRequest

@@ -40,8 +40,6 @@ func (f flowEditing) changed(r *http.Request, in web.FlowChange, save bool) (out
 	switch {
 	case in.Text == "" && len(in.Edits) == 0:
 		return out, bad("The fields text and edits are empty.", "Send the new text of the file, or edits of the text that it has.")
-	case in.Text != "" && len(in.Edits) > 0:
-		return out, bad("Set either text or edits.", "")
 	case save:
 		out, err = f.SaveFlow(r.Context(), r.PathValue("flow"), in, web.User(r))
 	default:

@@ -61,7 +61,6 @@ func TestFlowEditing(t *testing.T) {
 	r.ask("PUT", "/flows/news/file", change, http.StatusOK, nil)
 	r.refused("PUT", "/flows/news/file", `{"version":"0","text":"b"}`, http.StatusConflict, "stale", "changed meanwhile")
 	r.refused("PUT", "/flows/news/file", `{"version":"1"}`, http.StatusBadRequest, "bad_request", "text and edits are empty")
-	r.refused("PUT", "/flows/news/file", `{"version":"1","text":"b","edits":[{"path":["a"]}]}`, http.StatusBadRequest, "bad_request", "either text or edits")
 	r.refused("GET", "/flows/nothing/file", "", http.StatusNotFound, "not_found", "No such flow")
 	if len(f.by) != 2 || f.by[0] == "" {
 		t.Errorf("changed by %q", f.by)
