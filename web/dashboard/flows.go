@@ -33,6 +33,7 @@ type flowPages struct {
 	rows   lookup
 	asked  *questionPages
 	flows  web.Flows // nil: there can be none
+	edits  bool      // files can be changed
 	agents web.Agents
 	runs   web.Runs
 	system web.System
@@ -122,6 +123,7 @@ type flowView struct {
 	Runs        []runRow
 	Questions   []asked
 	Key         string // makes two presses of the button one run
+	Edits       bool   // the user may change the file
 }
 
 // Title is the name of the flow.
@@ -166,6 +168,7 @@ func (b *flowPages) flow(r *http.Request) (any, error) {
 	}
 	ctx, q, name := r.Context(), r.URL.Query(), r.PathValue("flow")
 	v := flowView{viewer: viewerOf(r), Picked: q.Get("run") != "", Key: rand.Text()}
+	v.Edits = b.edits && v.Administers()
 	var err error
 	v.FlowDetail, err = b.flows.Flow(ctx, name, "")
 	if v.Gone = errors.Is(err, storage.ErrNotFound); v.Gone {

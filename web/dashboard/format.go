@@ -40,6 +40,8 @@ var functions = template.FuncMap{
 	"why":      why,
 	"plural":   plural,
 	"dict":     dict,
+	"has":      func(all []string, v string) bool { return slices.Contains(all, v) },
+	"rowsOf":   func(text string) int { return min(max(strings.Count(text, "\n")+1, 2), 12) },
 	"segment":  func(v any) string { return url.PathEscape(fmt.Sprint(v)) },
 	"known":    known,
 	"clip":     clip,

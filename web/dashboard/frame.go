@@ -62,7 +62,7 @@ var places = []place{
 
 // below maps pages without a navigation entry to the one that is highlighted
 // for them.
-var below = map[string]string{"agent": "agents", "run": "runs", "flow": "flows", "notes": "agents", "note": "agents", "members": "health", "config-key": "config", "config-history": "config", "setup": "config"}
+var below = map[string]string{"agent": "agents", "run": "runs", "flow": "flows", "flow-edit": "flows", "notes": "agents", "note": "agents", "members": "health", "config-key": "config", "config-history": "config", "setup": "config"}
 
 // Routes returns the routes of the pages, their fragments, actions and assets.
 func Routes(cfg Config) []web.Route {
@@ -96,7 +96,8 @@ func sections(cfg Config, p *pages) []section {
 		},
 		&runPages{pages: p, rows: rows, asked: asked, notes: notes, agents: b.Agents, runs: b.Runs, undos: b.Undos, system: b.System},
 		&schedulePages{pages: p, rows: rows, tasks: cfg.Tasks, heartbeats: cfg.Heartbeats, reminders: b.Reminders},
-		&flowPages{pages: p, rows: rows, asked: asked, flows: b.Flows, agents: b.Agents, runs: b.Runs, system: b.System},
+		&flowPages{pages: p, rows: rows, asked: asked, flows: b.Flows, edits: b.FlowEditor != nil, agents: b.Agents, runs: b.Runs, system: b.System},
+		&flowEditPages{pages: p, editor: b.FlowEditor},
 		&deliveryPages{pages: p, outbox: b.Outbox, system: b.System},
 		&usagePages{pages: p, budgets: budgets, usage: cfg.Usage},
 		&accessPages{pages: p, access: b.Access, directory: b.Directory, system: b.System},

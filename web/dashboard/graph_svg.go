@@ -62,6 +62,8 @@ type pen struct {
 	label string
 	// steps are nodes that are links, by their names; nil: none are.
 	steps map[string]flowStep
+	// grips are what the ends of edges stand for that can be dragged, by from and to; nil: none can be.
+	grips map[string]map[string]string
 }
 
 func (p pen) draw(d drawing) string {
@@ -77,6 +79,9 @@ func (p pen) draw(d drawing) string {
 	}
 	for _, n := range d.nodes {
 		p.node(&b, n)
+	}
+	for _, a := range d.arcs {
+		p.grip(&b, a)
 	}
 	b.WriteString("</svg>")
 	return b.String()
@@ -110,6 +115,25 @@ func (p pen) arc(b *strings.Builder, a arc, times int) {
 		line, tip = sideArc(a)
 	}
 	fmt.Fprintf(b, `<g class="%s"><path class="line" d="%s"/><path class="tip" d="%s"/></g>`, class, line, tip)
+}
+
+// grip draws what an edge is dragged by.
+func (p pen) grip(b *strings.Builder, a arc) {
+	stands := p.grips[a.from.name][a.to.name]
+	if stands == "" {
+		return
+	}
+	const near, far = 0.84375, 0.15625 // of the curve of straightArc at three quarters
+	y1, y2 := a.from.y+nodeHeight/2, a.to.y-nodeHeight/2
+	x, y := a.from.x*far+a.to.x*near, y1*0.0156+(y1+y2)/2*0.5625+y2*0.4219
+	switch { // ends in a lane lie upon each other, beginnings do not
+	case a.side > 0:
+		x, y = (a.from.right()+a.lane)/2, a.from.y+6
+	case a.side < 0:
+		x, y = (a.from.left()+a.lane)/2, a.from.y+6
+	}
+	fmt.Fprintf(b, `<circle class="grip" cx="%.1f" cy="%.1f" r="7" data-x="%.1f" data-y="%.1f" data-edge="%s"><title>%s</title></circle>`,
+		x, y, a.from.x, a.from.y, html.EscapeString(stands), html.EscapeString(a.from.name+" → "+a.to.name))
 }
 
 // straightArc leads down to the next layer.

@@ -190,7 +190,7 @@ func (f *frame) equip() {
 	if f.Page == "usage" {
 		f.Styles, f.Vendored = append(f.Styles, "vendor/uPlot.min.css"), append(f.Vendored, "vendor/uPlot.iife.min.js")
 	}
-	if f.Page == "run" || f.Page == "flow" {
+	if f.Page == "run" || f.Page == "flow" || f.Page == "flow-edit" {
 		f.Styles = append(f.Styles, "graph.css")
 	}
 	for ext, files := range map[string]*[]string{".css": &f.Styles, ".js": &f.Scripts} {

@@ -1,0 +1,15 @@
+package dashboard
+
+// The texts of the page that changes workflows.
+const (
+	doneFlowSaved   = "Saved, and in force."
+	doneFlowWaits   = "Saved. It is not in force while another file has a fault."
+	badFlowEmpty    = "The file is empty."
+	badFlowNode     = "That is no name of a node: use letters, digits and _, a letter first."
+	badFlowKnown    = "There is a node of that name already."
+	badFlowKind     = "There is no such kind."
+	badFlowAfter    = "Choose the node before it."
+	badFlowEdge     = "There is no such edge."
+	flowEditMend    = "Nothing was changed."
+	flowEditHeading = "Edit %s"
+)
