@@ -199,6 +199,7 @@ func (a *assembly) makeIntake() {
 	*a.intake = intake{
 		deliver: s.dispatcher.post,
 		agents:  a.agents, inboxes: a.inboxes, results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, questions: s.Questions,
+		room:      flowRoom{a.flow, a.Counts, a.Inbox},
 		flows:     begunFlows{a.Index, a.Runs, a.Inbox, s.People, s.Subagents.Supervisor},
 		subagents: s.Subagents.Supervisor, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, secrets: a.UserSecrets, subject: a.ParseAllowed, most: a.RunsPerMinute, flood: flood{window: floodWindow}, bots: flood{window: botWindow},
 		repeats: repeating{a.Index, s.People}, noteEdits: a.NoteEdits, skills: a.skillCommands, log: a.Log,

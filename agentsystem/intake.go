@@ -38,6 +38,7 @@ type intake struct {
 	flows     begunFlows
 	undo      *Undo
 	unwell    *worker.Health
+	room      flowRoom
 	// command answers a chat command that changes nothing.
 	command   func(context.Context, claybot.Agent, claybot.AgentMessage) (string, error)
 	connector func(name string) connectors.Connector
@@ -90,6 +91,9 @@ var unknownArrival = storage.Arrival{Asked: true, Open: true}
 func (i *intake) acceptMeeting(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage, met storage.Arrival) (storage.Posted, error) {
 	if met.Agent != nil {
 		return i.acceptAsked(ctx, *met.Agent, m, met)
+	}
+	if err := i.room.check(ctx, m); err != nil {
+		return storage.Posted{}, err
 	}
 	agent, err := i.agents.AgentFor(ctx, to)
 	if err != nil {
@@ -180,6 +184,9 @@ func (i *intake) post(ctx context.Context, agent claybot.Agent, p storage.Postin
 		p.Replies = append(p.Replies, i.sender.Marks(agent, "", "received", a.Received, nil, p.Message)...)
 	}
 	done, begin, err := i.deliver(ctx, agent, p)
+	if errors.Is(err, storage.ErrFlowFull) {
+		return done, fmt.Errorf("start workflow %s: %w", p.Message.Flow.Name, noRoom)
+	}
 	if err != nil {
 		i.unwell.Stored(err)
 		return done, err
@@ -199,7 +206,7 @@ func (i *intake) complete(ctx context.Context, agent claybot.Agent, m claybot.Ag
 		m.At = claybot.Now()
 	}
 	p := storage.Posting{
-		To: agent.ID, Message: m, MaxWaiting: inbox.MaxWaiting,
+		To: agent.ID, Message: m, MaxWaiting: inbox.MaxWaiting, Room: i.room.limits(m), Refuse: refuses(m),
 		Wait: i.profiles.Of(agent.ID, agent.Descriptor).Policy.Wait(),
 		// An operator or a program waits for the run that it reserves.
 		Urgent: m.Run != "" && (m.Type == claybot.MessageUser || m.Type == claybot.MessageSystem),
@@ -284,6 +291,8 @@ func (i *intake) accepted(ctx context.Context, agent claybot.Agent, m claybot.Ag
 		}
 	case storage.SkippedBusy:
 		i.notifyHourly(ctx, agent, m, "busy/"+string(agent.ID), texts.Of(ctx).FlowBusy(m.Flow.Name))
+	case storage.SkippedFlowFull:
+		i.notifyFull(ctx, agent, m)
 	case inbox.SkippedFlood:
 		i.notifyHourly(ctx, agent, m, "flood/"+i.people.Identities(m.Speaker(agent.Descriptor))[0], texts.Of(ctx).Flood(i.most()))
 	}

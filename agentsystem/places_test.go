@@ -2,6 +2,7 @@ package agentsystem_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
 )
 
 // As many runs of a workflow are at work as it says, in the order in which they came. The others hold up no
@@ -126,4 +128,57 @@ func TestFlowBusy(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A workflow that has as many unfinished runs as it may have: a person is told, a program may send the event
+// again, and nothing of it is stored, not even an agent.
+func TestFlowFull(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		held := make(chan struct{})
+		f := remembering("memo", &flows.Agent{Prompt: "{text}"})
+		f.Limits = flows.Limits{Open: 2}
+		r.flows = shelf{"memo": f}
+		r.engines = map[string]runs.Engine{claybot.EngineFlow: engineFunc(func(ctx context.Context, x *runs.Turn, yield func(claybot.Record, error) bool) {
+			select {
+			case <-held:
+			case <-ctx.Done():
+				yield(claybot.Record{}, context.Cause(ctx))
+			}
+		})}
+		r.start()
+		for i := range 4 {
+			r.say(fmt.Sprint("memo ", i+1))
+			after(time.Second)
+		}
+		for i, want := range []string{"", "", storage.SkippedFlowFull, storage.SkippedFlowFull} {
+			if got := r.receipt(claybot.MessageID(fmt.Sprint("memo ", i+1))).Skipped; got != want {
+				r.Errorf("message %d: %q, want %q", i+1, got, want)
+			}
+		}
+		const told = "The workflow memo has as many unfinished runs as it may have, so your last message did not start it. Please send it again later."
+		if seen := r.chat.seen(); !slices.Equal(seen, []string{told}) { // once an hour
+			r.Errorf("they read %q", seen)
+		}
+		agents := func() int {
+			counts, err := r.db.Stats(r.Context())
+			if err != nil {
+				r.Fatal(err)
+			}
+			return counts.Agents
+		}
+		before := agents()
+		event := claybot.AgentMessage{ID: "shop/1", Type: claybot.MessageUser, Text: "memo shop", From: claybot.Sender{UserID: "shop", Program: true}}
+		if err := r.system.Post(r.Context(), claybot.User("shop", "shop", "shop"), event); !errors.Is(err, storage.ErrFlowFull) {
+			r.Errorf("event: %v", err)
+		}
+		if _, err := r.db.Receipt(r.Context(), event.ID); !errors.Is(err, storage.ErrNotFound) || agents() != before {
+			r.Errorf("stored of a refused event: %v, %d agents more", err, agents()-before)
+		}
+		close(held)
+		after(time.Minute)
+		if err := r.system.Post(r.Context(), claybot.User("shop", "shop", "shop"), event); err != nil {
+			r.Errorf("event with room: %v", err)
+		}
+	})
 }

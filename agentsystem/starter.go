@@ -63,6 +63,10 @@ type Starter struct {
 // is refused with ErrUsed. A message to a background agent becomes a system message; one to a
 // shared agent is of no member of its group, whatever user id the caller has.
 func (s *Starter) StartRun(ctx context.Context, to Address, m claybot.AgentMessage) (Accepted, error) {
+	m.Run = claybot.RunID(runs.NewID())
+	if err := s.intake.room.check(ctx, m); err != nil {
+		return Accepted{}, err
+	}
 	agent, err := s.files.addressed(ctx, to)
 	if err != nil {
 		return Accepted{}, err
@@ -73,7 +77,6 @@ func (s *Starter) StartRun(ctx context.Context, to Address, m claybot.AgentMessa
 	if agent.Descriptor.Shared() {
 		m.From.UserID = ""
 	}
-	m.Run = claybot.RunID(runs.NewID())
 	if err := checkMessage(agent.Descriptor, m); err != nil {
 		return Accepted{}, err
 	}

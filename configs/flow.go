@@ -90,6 +90,8 @@ func flowKind(k key) setter {
 			}
 			r.group(at, n, c)
 		})
+	case "flow limits":
+		return into(func(r *reader, at place, n *yaml.Node, l *flows.Limits) { r.group(at, n, l) })
 	case "flow subagents":
 		return into(func(r *reader, at place, n *yaml.Node, all *[]claybot.Helper) {
 			var list []Helper

@@ -39,6 +39,8 @@ const (
 	DefaultFirst   = 2 * time.Second
 	DefaultExpires = 24 * time.Hour
 	DefaultAtOnce  = 8
+	DefaultOpen    = 1000
+	DefaultWaiting = 100_000
 )
 
 // A Flow is one file. The tags say how it is read, see package configs.
@@ -57,6 +59,8 @@ type Flow struct {
 	Agents []string `key:"agents" kind:"texts"`
 	// Concurrency says which runs work at the same time.
 	Concurrency Concurrency `key:"concurrency" kind:"flow concurrency"`
+	// Limits bound the unfinished runs.
+	Limits Limits `key:"limits" kind:"flow limits"`
 	// Time ends a run; 0: no limit.
 	Time     time.Duration `key:"time" kind:"flow time"`
 	Triggers []Trigger     `key:"triggers" kind:"flow triggers"`
@@ -66,17 +70,6 @@ type Flow struct {
 	// connector/channel.
 	Failed []string `key:"on_failure" kind:"texts"`
 	Lines  Lines
-}
-
-// A Concurrency bounds the runs of a flow at work.
-type Concurrency struct {
-	// Max is how many runs work at the same time on a member, without those that wait; 0: no limit.
-	Max int `key:"max" limits:"1..1000"`
-	// Key is a template: runs whose keys are equal have one agent and run one after another. Busy says
-	// what a message does that finds a run of its key.
-	Key   string `key:"key"`
-	Busy  string `key:"busy" words:"queue,skip,cancel"`
-	Lines Lines
 }
 
 // HashOf names a version of a flow by its text.

@@ -301,6 +301,7 @@ func skippedWords(reason string) string {
 		"too_long":                texts.SkipTooLong,
 		inbox.SkippedFull:         texts.SkipFull,
 		storage.SkippedBusy:       texts.SkipBusy,
+		storage.SkippedFlowFull:   texts.SkipFlowFull,
 		storage.SkippedNewer:      texts.SkipNewer,
 		inbox.SkippedFlood:        texts.SkipFlood,
 		inbox.SkippedBot:          texts.SkipBot,

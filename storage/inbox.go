@@ -156,6 +156,11 @@ type Posting struct {
 	// MaxWaiting is the maximum number of pending messages; 0 means no limit.
 	// Beyond it the message is stored as skipped with reason inbox_full.
 	MaxWaiting int
+	// Room, if set, is how many unfinished runs of its workflow a message may find at most, less one. One
+	// that finds more is stored as skipped with reason flow_full or, with Refuse, is not stored: Post
+	// returns ErrFlowFull.
+	Room   *FlowLoad
+	Refuse bool
 	// Skip, if set, stores the message as skipped with this reason; it never
 	// becomes part of a run.
 	Skip string
@@ -192,9 +197,15 @@ const (
 	// SkippedNewer one whose place a newer message took; see claybot.FlowStart.Busy.
 	SkippedBusy  = "flow_busy"
 	SkippedNewer = "flow_newer"
+	// SkippedFlowFull has a message whose workflow has as many unfinished runs as it may have.
+	SkippedFlowFull = "flow_full"
 	// SkippedStopped has a message that was stopped before its turn; see claybot.StopCommand.
 	SkippedStopped = "canceled"
 )
+
+// ErrFlowFull means that a workflow has as many unfinished runs as it may have. Nothing is stored: the
+// message may be sent again later.
+var ErrFlowFull = errors.New("the workflow has as many unfinished runs as it may have")
 
 // Posted is the result of a Post.
 type Posted struct {

@@ -104,7 +104,14 @@ type StatsReader interface {
 	Stats(ctx context.Context) (Stats, error)
 	// ParkedTotals counts the parking table.
 	ParkedTotals(ctx context.Context) (ParkedTotals, error)
+	// FlowLoad counts the unfinished runs of a workflow, dry ones included. The counts are exact at any
+	// time, also after a crash, for all members. Its cost does not depend on them.
+	FlowLoad(ctx context.Context, flow string) (FlowLoad, error)
 }
+
+// A FlowLoad is how many unfinished runs a workflow has: those that are Open are at work or wait for their
+// turn, those that are Waiting wait for a person, a time, a program or an agent.
+type FlowLoad struct{ Open, Waiting int }
 
 // Stats are the counts of a store.
 type Stats struct {

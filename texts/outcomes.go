@@ -32,6 +32,7 @@ const (
 	SkipEmpty         = "it had no text"
 	SkipTooLong       = "it was too long; the sender was told"
 	SkipFull          = "too many messages waited already; the sender was told"
+	SkipFlowFull      = "its workflow had as many unfinished runs as it may have"
 	SkipBusy          = "its workflow was still at work, and starts once at a time"
 	SkipNewer         = "a newer message to its workflow took its place"
 	SkipBot           = "its sender is a bot, and only ten messages an hour from a bot start a run"

@@ -274,6 +274,11 @@ func (v Voice) FlowBusy(flow string) string {
 	return v.Say("The workflow %s is still at work, so your last message did not start it again.", flow)
 }
 
+// FlowFull says that a message started no run of a workflow that has too many already.
+func (v Voice) FlowFull(flow string) string {
+	return v.Say("The workflow %s has as many unfinished runs as it may have, so your last message did not start it. Please send it again later.", flow)
+}
+
 // Flood says that a person writes faster than the limit of messages a minute allows.
 func (v Voice) Flood(most int) string {
 	return v.Say("You send messages faster than I may take them, which is %d a minute. I won't answer those above that; please send what matters again in a minute.", most)

@@ -44,6 +44,7 @@ func Explain(err error) *Problem {
 		{questions.ErrReserved, Problem{Status: http.StatusForbidden, Code: "scope", Message: "Answering approvals and questions for approvers needs the scope approve.", Fix: "Use a token with the scope approve."}},
 		{agentsystem.ErrUsed, Problem{Status: http.StatusConflict, Code: "key_used", Message: "This idempotency key was used for another message.", Fix: "Use a new key for each message."}},
 		{people.ErrCodesLocked, Problem{Status: http.StatusTooManyRequests, Code: "locked", Message: "Too many invalid codes; try again in a few minutes."}},
+		{storage.ErrFlowFull, Problem{Status: http.StatusTooManyRequests, Code: "flow_full", Wait: 30, Message: "The workflow has as many unfinished runs as it may have, and nothing was stored.", Fix: "Send the same request again later, or raise limits in the file of the workflow."}},
 		{storage.ErrNotFound, Problem{Status: http.StatusNotFound, Code: "not_found", Message: "Not found.", Fix: "It may have been deleted, or have expired."}},
 		{connectors.ErrNotRunning, Problem{Status: http.StatusServiceUnavailable, Code: "not_running", Message: "Not possible now: the connector starts or ends, or an operator has stopped it.", Fix: "claybot nodes shows it, and claybot nodes start starts it."}},
 		{storage.ErrState, Problem{Status: http.StatusConflict, Code: "state", Message: "Not possible any more: the state has changed.", Fix: "Reload to see the current state."}},

@@ -12,6 +12,9 @@ import (
 // retryAfter is when a sender may repeat what could not be stored, in seconds.
 const retryAfter = "5"
 
+// retryFull is that of a workflow that has as many runs as it may have.
+const retryFull = "30"
+
 // retryStopped is that of a stopped connector.
 const retryStopped = "60"
 
@@ -42,6 +45,8 @@ func (c *Connector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch status {
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", retryAfter)
+	case http.StatusTooManyRequests:
+		w.Header().Set("Retry-After", retryFull)
 	case http.StatusRequestEntityTooLarge:
 		w.Header().Set("Connection", "close") // the rest of the body is not read
 	}
@@ -50,7 +55,7 @@ func (c *Connector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var codes = map[int]string{
 	http.StatusAccepted: "", http.StatusBadRequest: "bad_request", http.StatusUnauthorized: "signature", http.StatusRequestEntityTooLarge: "too_large",
-	http.StatusUnprocessableEntity: "unprocessable", http.StatusInternalServerError: "internal", http.StatusServiceUnavailable: "unavailable",
+	http.StatusUnprocessableEntity: "unprocessable", http.StatusTooManyRequests: "flow_full", http.StatusInternalServerError: "internal", http.StatusServiceUnavailable: "unavailable",
 }
 
 // answer writes a response in claybot's error format, or an empty object.

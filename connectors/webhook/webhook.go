@@ -29,6 +29,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/storage"
 )
 
 // DefaultLimit is the largest body by default, in bytes.
@@ -322,6 +323,10 @@ func (c *Connector) post(ctx context.Context, channel string, m claybot.AgentMes
 	case err == nil:
 		c.pulse.OK()
 		return http.StatusAccepted, ""
+	case errors.Is(err, storage.ErrFlowFull):
+		c.pulse.OK()
+		c.log.Warn("webhook delivery refused; its sender has to repeat it", "message", m.ID, "why", err)
+		return http.StatusTooManyRequests, "The workflow has as many unfinished runs as it may have; send the event again later."
 	case unstorable(err):
 		c.log.Warn("webhook delivery cannot be stored", "message", m.ID, "err", err)
 		return http.StatusUnprocessableEntity, "This event cannot be stored."

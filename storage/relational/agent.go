@@ -44,6 +44,9 @@ type inboxRow struct {
 	recorded int64
 	// shown are the stored list columns.
 	shown shown
+	// flow is the workflow of the agent, empty for none, and counted what the counters have of it.
+	flow    string
+	counted storage.FlowLoad
 }
 
 // shown are the columns by which lists of agents are sorted. They are in many
@@ -65,8 +68,12 @@ func loadInbox(c *Conn, id claybot.AgentID) (*inboxRow, error) {
 	return a, a.there()
 }
 
-// inboxLoaded are the columns that askInbox reads.
-const inboxLoaded = "n, waiting, first_n, first_at, last_at, urgent_n, hold_at, due_at, wake_at, node, token, run, last_user_at, resume_at, busy"
+// inboxLoaded are the columns that askInbox reads, and ofFlow one more: the descriptor of the agent of a
+// workflow.
+const (
+	inboxLoaded = "n, waiting, first_n, first_at, last_at, urgent_n, hold_at, due_at, wake_at, node, token, run, last_user_at, resume_at, busy"
+	ofFlow      = ", CASE own.type WHEN 'flow' THEN own.descriptor END"
+)
 
 // askInbox returns the query that loads the inbox of a.id, with a.payer if that is set.
 func askInbox(c *Conn, a *inboxRow) Ask {
@@ -85,16 +92,18 @@ func askInbox(c *Conn, a *inboxRow) Ask {
 			a.resumeAt = r.Int(13)
 		}
 		a.shown = shown{busy: r.Int(14) != 0}
+		a.flow = flowOf(r.Str(15))
+		a.counted = a.flowLoad()
 		return nil
 	}
 	if a.payer != nil {
 		return a.payer.askWith(c, a, load)
 	}
-	columns := inboxLoaded
+	columns := ownInbox
 	if a.agent != nil {
 		columns += ", " + agentColumns
 	}
-	return Ask{Query: "SELECT " + columns + " FROM agents WHERE id = ?" + c.locked(), Args: []any{a.id}, Row: once(&a.found, func(r Row) error {
+	return Ask{Query: "SELECT " + columns + " FROM agents own WHERE id = ?" + c.locked(), Args: []any{a.id}, Row: once(&a.found, func(r Row) error {
 		if a.agent != nil {
 			if whole, err := decodeAgent(r[inboxWidth:]); err == nil {
 				*a.agent = whole
@@ -156,6 +165,7 @@ func saveInbox(c *Conn, a *inboxRow) error {
 		c.journal.notification.Due = true
 	}
 	a.shown = s
+	a.countFlow(c, a.flowLoad())
 	return refuseAll(c, a)
 }
 

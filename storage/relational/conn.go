@@ -90,7 +90,8 @@ type Conn struct {
 	writes  bool
 	touched touch // by the current call
 	tally   tally
-	saved   int // inboxes
+	flows   tally // counters of workflows, which are added at once
+	saved   int   // inboxes
 	meter   meter
 	// journal records the effects of the current transaction; sinks are the
 	// sinks of events.
@@ -107,6 +108,7 @@ func NewConn(s Session, d *Dialect, writes bool) *Conn {
 func (c *Conn) Begin(sinks []string) {
 	c.wrote = false
 	c.tally.reset()
+	c.flows.reset()
 	c.meter.reset()
 	c.journal, c.sinks = journal{}, sinks
 }
@@ -126,6 +128,9 @@ func (c *Conn) Changed() { c.journal.changed = true }
 // Flush writes the sums collected by the transaction. It must be the last
 // write.
 func (c *Conn) Flush() error {
+	if err := c.flows.flush(c); err != nil {
+		return err
+	}
 	if c.dialect.Leave != nil {
 		return leaveSums(c)
 	}

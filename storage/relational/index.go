@@ -162,6 +162,7 @@ func unindex(c *Conn, a *inboxRow) error {
 		}
 	}
 	c.tally[countAgents]--
+	a.countFlow(c, storage.FlowLoad{})
 	if err := refuseAll(c, a); err != nil {
 		return err
 	}

@@ -162,7 +162,7 @@ func admitMessage(c *Conn, a *inboxRow, p storage.Posting, at int64) (done stora
 		}
 	case m.Flow != nil && m.Flow.Busy == claybot.BusySkip && (a.run != "" || a.waiting > 0):
 		done.Skipped = storage.SkippedBusy
-	case m.Flow != nil && m.Flow.Busy == claybot.BusyCancel:
+	case m.Flow != nil && m.Flow.Busy == claybot.BusyCancel && (a.run != "" || a.waiting > 0):
 		if a.run != "" {
 			done.Canceled, err = a.run, askCancel(c, a, cmp.Or(p.By, "user"), at)
 		}
@@ -171,6 +171,8 @@ func admitMessage(c *Conn, a *inboxRow, p storage.Posting, at int64) (done stora
 		}
 	case p.MaxWaiting > 0 && a.waiting >= int64(p.MaxWaiting):
 		done.Skipped = skippedInboxFull
+	case p.Room != nil:
+		done.Skipped, err = roomFor(c, a, p)
 	}
 	return done, replies, err
 }
@@ -195,7 +197,11 @@ func receiveMessage(c *Conn, a *inboxRow, m claybot.AgentMessage, skipped string
 		return err
 	}
 	if m.Firing != nil {
-		if err := addToLedger(c, *m.Firing, m.ID, m.Firing.Late, at); err != nil {
+		id, reason := m.ID, m.Firing.Late
+		if skipped == storage.SkippedFlowFull {
+			id, reason = "", skipped
+		}
+		if err := addToLedger(c, *m.Firing, id, reason, at); err != nil {
 			return err
 		}
 	}

@@ -158,6 +158,8 @@ func (a *inboxRow) refuse(to claybot.Awaited, reason string) {
 	switch reason {
 	case skippedInboxFull:
 		why = "the message was dropped: too many others wait for this agent"
+	case storage.SkippedFlowFull:
+		why = "the workflow has as many unfinished runs as it may have"
 	case skippedDamaged:
 		why = "the message was dropped: it cannot be read any more"
 	case reasonRemoved:

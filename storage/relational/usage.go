@@ -172,8 +172,8 @@ func (p *payer) askWith(c *Conn, a *inboxRow, load func(r Row) error) Ask {
 
 // ownInbox are the columns of askInbox in a query of a payer.
 var (
-	ownInbox   = "own." + strings.ReplaceAll(inboxLoaded, ", ", ", own.")
-	inboxWidth = strings.Count(inboxLoaded, ",") + 1
+	ownInbox   = "own." + strings.ReplaceAll(inboxLoaded, ", ", ", own.") + ofFlow
+	inboxWidth = strings.Count(inboxLoaded, ",") + 2
 )
 
 // chargeAgentTo is chargeAgent for a payer loaded in this transaction. The caller saves

@@ -89,6 +89,7 @@ func TestStore(t *testing.T, open Opener) {
 		{"engines", engineTests},
 		{"silent", silentTests},
 		{"pause", pauseTests},
+		{"flows", flowTests},
 		{"between", betweenTests},
 		{"ledger", ledgerTests},
 		{"reminders", reminderTests},

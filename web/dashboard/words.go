@@ -326,6 +326,7 @@ func skipWords(reason string) string {
 
 var skips = map[string]string{
 	"missed":         "claybot was not running at that time",
+	"flow_full":      "the workflow had as many unfinished runs as it may have",
 	"overlap":        "the previous run was still active",
 	"gate":           "the gate command refused",
 	"command":        "it was a command, which claybot answers itself",

@@ -1,0 +1,76 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/flows"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
+)
+
+// flowRoom bounds the unfinished runs of workflows.
+type flowRoom struct {
+	flow     func(name string) *flows.Flow // nil for none
+	counts   storage.StatsReader
+	receipts storage.Receipts
+}
+
+// limits returns how many unfinished runs the workflow may have that a message starts; nil for a message
+// that starts none. The further parts of an album belong to the run of the first one.
+func (r flowRoom) limits(m claybot.AgentMessage) *storage.FlowLoad {
+	if m.Flow == nil || m.Silent || r.flow == nil {
+		return nil
+	}
+	var l flows.Limits
+	if f := r.flow(m.Flow.Name); f != nil {
+		l = f.Limits
+	}
+	return &storage.FlowLoad{Open: l.MaxOpen(), Waiting: l.MaxWaiting()}
+}
+
+// refuses reports whether the sender of a message that finds no room can send it again later, so that
+// nothing of it is stored: a program, what asks for a run over the API, and a node that waits for no end.
+func refuses(m claybot.AgentMessage) bool {
+	switch {
+	case m.Firing != nil || m.From.Bot:
+		return false
+	case m.Nested():
+		return m.Awaited == nil
+	}
+	return m.From.Program || m.Run != ""
+}
+
+// check returns storage.ErrFlowFull for a message that its sender can send again, and that finds no room
+// now. Post decides; this spares an agent that would get no message.
+func (r flowRoom) check(ctx context.Context, m claybot.AgentMessage) error {
+	most := r.limits(m)
+	if most == nil || !refuses(m) {
+		return nil
+	}
+	l, err := r.counts.FlowLoad(ctx, m.Flow.Name)
+	if err != nil || l.Open < most.Open && l.Waiting < most.Waiting {
+		return err
+	}
+	_, err = r.receipts.Receipt(ctx, m.ID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return fmt.Errorf("start workflow %s: %w", m.Flow.Name, noRoom)
+	}
+	return err // a duplicate
+}
+
+// noRoom is a fault of one message: others go on.
+var noRoom = &storage.Fault{Class: storage.ClassMessage, Err: storage.ErrFlowFull}
+
+// notifyFull tells the person whose message started no run of a workflow, once an hour for each chat.
+func (i *intake) notifyFull(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) {
+	if m.Firing != nil || m.From.Program {
+		return // the ledger has it; a bot might answer
+	}
+	to := delivery.ReplyTo(agent, m, claybot.OutgoingNotice).Route
+	key := fmt.Sprintf("flow-full/%s/%s/%s", m.Flow.Name, to.Dest(), m.Speaker(agent.Descriptor))
+	i.notifyHourly(ctx, agent, m, key, texts.Of(ctx).FlowFull(m.Flow.Name))
+}

@@ -1,0 +1,28 @@
+package flows
+
+import "cmp"
+
+// A Concurrency bounds the runs of a flow at work.
+type Concurrency struct {
+	// Max is how many runs work at the same time on a member, without those that wait; 0: no limit.
+	Max int `key:"max" limits:"1..1000"`
+	// Key is a template: runs whose keys are equal have one agent and run one after another. Busy says
+	// what a message does that finds a run of its key.
+	Key   string `key:"key"`
+	Busy  string `key:"busy" words:"queue,skip,cancel"`
+	Lines Lines
+}
+
+// Limits are how many unfinished runs a flow may have, on all members together: beyond them, no message starts one.
+type Limits struct {
+	// Open are those at work or waiting for their turn; 0: DefaultOpen. Waiting are those that wait for a
+	// person, a time, a program or an agent; 0: DefaultWaiting.
+	Open    int `key:"open" limits:"1..100000"`
+	Waiting int `key:"waiting" limits:"1..1000000"`
+}
+
+// MaxOpen is Open, or its default.
+func (l Limits) MaxOpen() int { return cmp.Or(l.Open, DefaultOpen) }
+
+// MaxWaiting is Waiting, or its default.
+func (l Limits) MaxWaiting() int { return cmp.Or(l.Waiting, DefaultWaiting) }
