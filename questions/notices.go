@@ -129,6 +129,18 @@ func (n *Notices) Answered(ctx context.Context, q claybot.Question, a claybot.An
 	return nil
 }
 
+// Expired edits the messages of a question that got no answer in time, and removes their buttons.
+func (n *Notices) Expired(ctx context.Context, q claybot.Question) error {
+	out, err := n.Withdrawn(ctx, []claybot.Question{q})
+	if err == nil && len(out) > 0 {
+		_, err = n.sender.Send(ctx, out...)
+	}
+	if err != nil {
+		return fmt.Errorf("show that a question expired: %w", err)
+	}
+	return nil
+}
+
 // Withdrawn returns what closes the messages of questions that were not answered.
 func (n *Notices) Withdrawn(ctx context.Context, open []claybot.Question) (all []claybot.Outgoing, err error) {
 	for _, q := range open {

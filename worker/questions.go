@@ -72,6 +72,9 @@ func (p *pass) takeAnswers(ctx context.Context, records []claybot.Record) (taken
 		case a == nil:
 			continue
 		case len(a.Value) == 0 && p.job.flows(): // it has an edge for that
+			if err := asked.Notices.Expired(ctx, q); err != nil {
+				return nil, nil, err
+			}
 			taken = append(taken, claybot.Record{
 				Type: claybot.RecordAnswer, At: claybot.Now(), Run: p.job.run.ID, Answer: a, Aside: p.job.forgets(),
 			})
