@@ -290,18 +290,19 @@ nodes:
   out: {kind: reply, text: "{{ trigger.text }}", to: [chat/dm-bob], next: END}
 `
 	for _, tt := range []struct {
-		flow, want string
-		sent       []string
+		tool, flow, want string
+		sent             []string
 	}{
-		{"mine", `"output":"{\"n\":7,\"said\":\"gold by Ann\"}"`, nil},
-		{"other", "the flow \"other\" is not for agents of the profile plain", nil},
-		{"none", "there is no flow \"none\"", nil},
-		{"leaks", "not_approved", []string{"it began"}},
+		{"spawn_and_await", "mine", `"output":"{\"n\":7,\"said\":\"gold by Ann\"}"`, nil}, // its other name
+		{"spawn_and_wait", "mine", `"output":"{\"n\":7,\"said\":\"gold by Ann\"}"`, nil},
+		{"spawn_and_wait", "other", "the flow \"other\" is not for agents of the profile plain", nil},
+		{"spawn_and_wait", "none", "there is no flow \"none\"", nil},
+		{"spawn_and_wait", "leaks", "not_approved", []string{"it began"}},
 	} {
 		bubble(t, func(r *rig) {
 			r.profile.Name = "plain"
 			r.workflows(map[string]string{"mine": mine, "other": other, "leaks": leaks})
-			r.mind.plan("begin", llmtest.Use(with("spawn_and_wait", obj{"tasks": []obj{{"task": "gold", "target": "flow:" + tt.flow, "payload": obj{"n": 7}}}})), llmtest.Say("done"))
+			r.mind.plan("begin", llmtest.Use(with(tt.tool, obj{"tasks": []obj{{"task": "gold", "target": "flow:" + tt.flow, "payload": obj{"n": 7}}}})), llmtest.Say("done"))
 			r.start()
 			r.say("begin")
 			after(time.Hour)

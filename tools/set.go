@@ -112,6 +112,18 @@ func (s *Set) entry(name string) *entry {
 	return new(entry)
 }
 
+// otherNames are names by which other programs call tools of claybot.
+var otherNames = map[string]string{"spawn_and_await": "spawn_and_wait"}
+
+// Named returns the name of the tool that a name means: one that no tool of the set has may be another name
+// of one. What is recorded, permitted and asked is about the tool.
+func (s *Set) Named(name string) string {
+	if other := otherNames[name]; other != "" && s.entries[name] == nil && s.entries[other] != nil {
+		return other
+	}
+	return name
+}
+
 // Effect is the effect class of a tool; Once for one that is not in the set.
 func (s *Set) Effect(name string) Effect { return s.entry(name).spec.Effect }
 

@@ -31,6 +31,7 @@ type answerer struct {
 	chat       *chat
 	compaction compacter
 	limits     limiter
+	named      func(tool string) string // see tools.Set.Named
 	log        *slog.Logger
 }
 
@@ -176,7 +177,7 @@ func (a *answerer) repair(calls []claybot.ToolCall) []claybot.ToolCall {
 	var fixed []claybot.ToolCall
 	for i, c := range calls {
 		c.ID = llm.RepairCallID(c.ID, fmt.Sprintf("%d.%d", a.talk.progress.steps+1, i), a.talk.progress.ids)
-		c.Name = strings.ToValidUTF8(c.Name[:min(len(c.Name), maxName)], "")
+		c.Name = a.named(strings.ToValidUTF8(c.Name[:min(len(c.Name), maxName)], ""))
 		if len(c.Args) > maxArgs {
 			c.Args = strings.ToValidUTF8(c.Args[:1024], "")
 		}

@@ -59,6 +59,7 @@ func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass 
 		turn: t, talk: talk, compaction: compaction, prompt: prompt, now: now, maxSteps: maxSteps, pushBacks: l.pushBacks(t),
 		answers: &answerer{
 			costs: t, talk: talk, window: w, chat: &chat{turn: t, model: model, window: w, format: formatOf(t)}, compaction: compaction,
+			named:  set.Named,
 			limits: &extension{turn: t, talk: talk, budgets: l.Budgets, log: log}, log: log,
 		},
 		calls: &calls{turn: t, talk: talk, tools: set, gate: g, consent: &approvals{
