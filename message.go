@@ -250,6 +250,7 @@ type Result struct {
 	// Value is what a run puts out that is no text: that of a flow.
 	Value      json.RawMessage `json:"value,omitempty"`
 	Error      string          `json:"error,omitempty"`
+	Lost       Loss            `json:"lost,omitempty"` // why the work was not let to its end
 	AgentID    AgentID         `json:"agentId,omitempty"`
 	RunID      RunID           `json:"runId,omitempty"`
 	TokenUsage Usage           `json:"token_usage"`
@@ -259,10 +260,13 @@ type Result struct {
 	To *Answer `json:"to,omitempty"`
 }
 
-// The errors of a Result of work that was not let to its end.
+// A Loss says why work was not let to its end; empty for work that ended by itself, also with an error.
+type Loss string
+
+// The losses.
 const (
-	StoppedByParent = "canceled: stopped by the parent" // by the agent that waits for it
-	DroppedBefore   = "the message was dropped"         // and no run took it
+	LostStopped Loss = "stopped" // by the agent that waits for it
+	LostDropped Loss = "dropped" // with its message, before a run took it
 )
 
 // An Answer is the answer to one question, from the button, command, text or request that

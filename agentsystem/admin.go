@@ -219,7 +219,7 @@ func (a *Admin) Revoke(ctx context.Context, connector, id string) error {
 			}
 		}
 		a.subagents.Halt(ctx, e, by)
-		a.subagents.HaltBelow(ctx, e.ID, "parent")
+		a.subagents.HaltBelow(ctx, e.ID, subagents.ByParent)
 	}
 	if err := a.revokeShared(ctx, connector); err != nil {
 		return err

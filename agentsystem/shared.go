@@ -9,6 +9,7 @@ import (
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/subagents"
 )
 
 // revokeShared drops the messages that wait for the shared agents of a connector, and cancels
@@ -57,7 +58,7 @@ func (a *Admin) dropBarredBelow(ctx context.Context, shared storage.IndexEntry) 
 		children, err := a.index.Children(ctx, e.ID)
 		for _, c := range children {
 			if err == nil {
-				err = below(c, "parent")
+				err = below(c, subagents.ByParent)
 			}
 		}
 		return err

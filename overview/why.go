@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/subagents"
 	"github.com/claybot/claybot/texts"
 )
 
@@ -365,7 +366,7 @@ func canceledWords(by string) string {
 		"user":              texts.StopUser,
 		"reset":             texts.StopReset,
 		people.Operator:     texts.StopOperator,
-		"parent":            texts.StopParent,
+		subagents.ByParent:  texts.StopParent,
 		questions.ByTime:    texts.StopByTime,
 		questions.ByMessage: texts.StopByMessage,
 	}

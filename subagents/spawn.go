@@ -183,6 +183,6 @@ func (s *Supervisor) stopTask(ctx context.Context, id claybot.AgentID, answer cl
 	case e.Descriptor.IsThread():
 		s.haltTasks(ctx, e, func(a claybot.Awaited) bool { return a.ID == answer })
 	case e.Busy:
-		s.Halt(ctx, e, "parent")
+		s.Halt(ctx, e, ByParent)
 	}
 }

@@ -99,8 +99,8 @@ func (s *Subagents) StopAgent(ctx context.Context, env tools.Env, id string) (in
 	if !below {
 		return 0, fmt.Errorf("agent %s is not one of yours; only the agents that you or your subagents started can be stopped", e.ID)
 	}
-	n := s.Supervisor.HaltBelow(ctx, e.ID, "parent")
-	if s.Supervisor.Halt(ctx, e, "parent") {
+	n := s.Supervisor.HaltBelow(ctx, e.ID, ByParent)
+	if s.Supervisor.Halt(ctx, e, ByParent) {
 		n++
 	}
 	return n, nil

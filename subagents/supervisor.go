@@ -16,6 +16,9 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
+// ByParent is who stops a run that the agent stops which waits for it.
+const ByParent = "parent"
+
 // A Supervisor stops agents with their parents, and reports work that ended outside a run.
 type Supervisor struct {
 	index   Index
@@ -74,7 +77,7 @@ func (s *Supervisor) StopAwaited(ctx context.Context, id claybot.AgentID, run cl
 		if err != nil || r.Message.Awaited == nil || r.Message.Awaited.Run != run {
 			continue // it was started to run on its own
 		}
-		s.Halt(ctx, c, "parent")
+		s.Halt(ctx, c, ByParent)
 	}
 	s.stopTasks(ctx, id, run)
 }
@@ -99,7 +102,7 @@ func (s *Supervisor) StopOrphans(ctx context.Context) {
 			continue
 		}
 		if run, err := s.runs.Run(ctx, r.Message.Awaited.Run); err == nil && run.State.Ended() {
-			s.Halt(ctx, e, "parent")
+			s.Halt(ctx, e, ByParent)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (s *Supervisor) haltTasks(ctx context.Context, e storage.IndexEntry, over f
 		if err != nil || r.Message.Awaited == nil || !over(*r.Message.Awaited) {
 			continue
 		}
-		_, err = s.poster.Post(ctx, storage.Posting{To: e.ID, By: "parent", Message: claybot.AgentMessage{
+		_, err = s.poster.Post(ctx, storage.Posting{To: e.ID, By: ByParent, Message: claybot.AgentMessage{
 			ID: claybot.MessageID("stop/" + runs.NewID()), Type: claybot.MessageCancel, Run: at.ID, At: claybot.Now(),
 		}})
 		if err != nil {

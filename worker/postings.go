@@ -11,6 +11,7 @@ import (
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/subagents"
 	"github.com/claybot/claybot/texts"
 )
 
@@ -99,6 +100,9 @@ func (e *ending) answerTo(a claybot.Awaited, o storage.Outcome) storage.Posting 
 	if !content.OK {
 		why := whyEnded(o, j.run.Cancel)
 		content.Error = why.Code + ": " + connectors.OneLine(why.Text, 300)
+		if o.Error == nil && j.run.Cancel == subagents.ByParent {
+			content.Lost = claybot.LostStopped
+		}
 	}
 	return storage.Posting{To: a.Agent, Message: claybot.AgentMessage{
 		ID: a.ID, Type: claybot.MessageAnswer, Run: a.Run, At: claybot.Now(),

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -100,7 +99,7 @@ func (c *crowd) outcomes(done []*claybot.Result) (all []outcome, good, bad int) 
 		if d == nil {
 			continue
 		}
-		if !d.OK && slices.Contains([]string{claybot.StoppedByParent, claybot.DroppedBefore}, d.Error) {
+		if !d.OK && d.Lost != "" {
 			bad++
 			continue
 		}

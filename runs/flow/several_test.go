@@ -203,10 +203,10 @@ func spawning(t *testing.T, text string, spawn func(how tools.Spawning) ([]*clay
 // A branch that was stopped by others, or dropped before it began, is lost: a node that needs it does not wait for
 // the others, and one that does not has it among those that failed, with what it took.
 func TestLostBranches(t *testing.T) {
-	lost := func(why string) *claybot.Result {
-		return &claybot.Result{Error: why, TokenUsage: claybot.Usage{Input: 5}}
+	lost := func(why claybot.Loss) *claybot.Result {
+		return &claybot.Result{Error: "as it may be", Lost: why, TokenUsage: claybot.Usage{Input: 5}}
 	}
-	for _, why := range []string{claybot.DroppedBefore, claybot.StoppedByParent} {
+	for _, why := range []claybot.Loss{claybot.LostDropped, claybot.LostStopped} {
 		enough := false
 		_, _ = spawning(t, "go", func(how tools.Spawning) ([]*claybot.Result, error) {
 			enough = how.Enough([]*claybot.Result{lost(why), nil, nil})

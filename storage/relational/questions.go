@@ -146,15 +146,16 @@ const skippedRunEnded = "run_ended"
 // A refusal is an answer that the store owes to a run that waits for a message
 // which no run will answer.
 type refusal struct {
-	to  claybot.Awaited
-	run claybot.RunID // that had the message, if one had
-	why string        // for the model
+	to   claybot.Awaited
+	run  claybot.RunID // that had the message, if one had
+	why  string        // for the model
+	lost claybot.Loss
 }
 
 // refuse records that a message with a waiting run was skipped. saveInbox sends
 // the answer, because the waiting agent may be a itself.
 func (a *inboxRow) refuse(to claybot.Awaited, reason string) {
-	why := claybot.DroppedBefore
+	why, lost := "the message was dropped", claybot.Loss("")
 	switch reason {
 	case skippedInboxFull:
 		why = "the message was dropped: too many others wait for this agent"
@@ -164,8 +165,10 @@ func (a *inboxRow) refuse(to claybot.Awaited, reason string) {
 		why = "the message was dropped: it cannot be read any more"
 	case reasonRemoved:
 		why = "the agent was deleted"
+	default:
+		lost = claybot.LostDropped
 	}
-	a.refused = append(a.refused, refusal{to: to, why: why})
+	a.refused = append(a.refused, refusal{to: to, why: why, lost: lost})
 }
 
 // refuseAll posts the answers that a owes. It is the one place where the store
@@ -177,7 +180,7 @@ func refuseAll(c *Conn, a *inboxRow) error {
 		_, err := postMessage(c, storage.Posting{To: r.to.Agent, Message: claybot.AgentMessage{
 			ID: r.to.ID, Type: claybot.MessageAnswer, Run: r.to.Run,
 			From:   claybot.Sender{Agent: a.id},
-			Answer: &claybot.Result{Error: r.why, AgentID: a.id, RunID: r.run},
+			Answer: &claybot.Result{Error: r.why, Lost: r.lost, AgentID: a.id, RunID: r.run},
 		}})
 		if err := ignoreNotFound(err); err != nil && !errors.Is(err, errNoID) {
 			return err

@@ -28,7 +28,7 @@ func (b *bed) refusedWith(id, why string, from claybot.AgentID) {
 	b.Helper()
 	r := ok(b.Receipt(b.ctx, claybot.MessageID("answer/"+id)))(b)
 	a := r.Message.Answer
-	if r.Message.Type != claybot.MessageAnswer || a == nil || a.OK || a.Error != why || a.AgentID != from || r.Message.At == 0 {
+	if r.Message.Type != claybot.MessageAnswer || a == nil || a.OK || a.Error != why || (a.Lost == claybot.LostDropped) != (why == "the message was dropped") || a.AgentID != from || r.Message.At == 0 {
 		b.Fatalf("answer to %s is %+v, want the error %q", id, a, why)
 	}
 }
