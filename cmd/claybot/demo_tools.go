@@ -82,7 +82,7 @@ func (t *toolsPlay) configure(ctx context.Context, s *stage) (string, error) {
 	t.news = page + "/news"
 	// What serves asks the daemon, which connects to it before it can be asked.
 	serves := mcp.Handler(func(*http.Request) mcp.Offer {
-		return mcp.Offer{Caller: "demo", Agents: mcpAgents{client: s.client, who: "demo"}}
+		return mcpAgents{client: s.client, who: "demo"}.offer()
 	}, mcp.ServerConfig{Version: version})
 	own, stop, err := listenLocal(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {

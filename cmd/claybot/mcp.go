@@ -50,7 +50,7 @@ func (mcpServeCmd) Run(e *env) error {
 	}
 	ctx, stop := interruptible()
 	defer stop()
-	server := mcp.NewServer(mcp.Offer{Caller: "stdio", Agents: mcpAgents{client: cl, who: "stdio"}}, mcp.ServerConfig{Version: version})
+	server := mcp.NewServer(mcpAgents{client: cl, who: "stdio"}.offer(), mcp.ServerConfig{Version: version})
 	return mcp.ServeStdio(ctx, server)
 }
 

@@ -23,7 +23,12 @@ type mcpAgents struct {
 	who string
 }
 
-var _ mcp.Agents = mcpAgents{}
+var (
+	_ mcp.Agents  = mcpAgents{}
+	_ mcp.Library = mcpAgents{}
+)
+
+func (a mcpAgents) offer() mcp.Offer { return mcp.Offer{Agents: a, Library: a, Caller: a.who} }
 
 // mcpPath is the path of the MCP endpoint.
 const mcpPath = "/mcp"
@@ -33,11 +38,12 @@ const mcpPath = "/mcp"
 func mcpRoutes(dir string, marks mcp.Pins, log *slog.Logger) []web.Route {
 	self := sync.OnceValues(func() (*client, error) { return dial(dir) })
 	h := mcp.Handler(func(r *http.Request) mcp.Offer {
-		out := mcp.Offer{Caller: web.CallerOf(r).Name}
-		if cl, err := self(); err == nil { // the socket exists before the first request
-			out.Agents = mcpAgents{client: cl, who: out.Caller}
+		who := web.CallerOf(r).Name
+		cl, err := self()
+		if err != nil { // the socket exists before the first request
+			return mcp.Offer{Caller: who}
 		}
-		return out
+		return mcpAgents{client: cl, who: who}.offer()
 	}, mcp.ServerConfig{Version: version, Marks: marks, Log: log})
 	return []web.Route{
 		{Pattern: "POST " + mcpPath, Scope: web.Operate, Handler: h, Body: mcp.MaxMessage},

@@ -108,6 +108,8 @@ const instructions = "The agents of claybot. ask_agent gives an agent something 
 // An Offer is what a caller gets.
 type Offer struct {
 	Agents Agents
+	// Library has what the caller may read; nil: there are no resources and no prompts.
+	Library Library
 	// Caller names the caller in keys, so that requests of different callers never meet.
 	Caller string
 }
@@ -139,13 +141,20 @@ func marksOf(cfg ServerConfig) Pins {
 
 // newServer is NewServer for one of the sessions of the connections, which may be nil.
 func newServer(o Offer, cfg ServerConfig, again *repeats, over *sessions) *sdk.Server {
-	d := desk{agents: o.Agents, who: o.Caller, repeats: again, over: over, log: cfg.Log}
+	d := desk{agents: o.Agents, library: o.Library, who: o.Caller, repeats: again, over: over, log: cfg.Log}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
+	can := &sdk.ServerCapabilities{}
+	if o.Library != nil {
+		can.Resources, can.Prompts = &sdk.ResourceCapabilities{}, &sdk.PromptCapabilities{}
+	}
 	s := sdk.NewServer(&sdk.Implementation{Name: "claybot", Title: "claybot", Version: cfg.Version}, &sdk.ServerOptions{
-		Instructions: instructions, Capabilities: &sdk.ServerCapabilities{},
+		Instructions: instructions, Capabilities: can,
 	})
+	if o.Library != nil {
+		d.offer(s)
+	}
 	open, closed := true, false
 	reads := &sdk.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &closed}
 	sdk.AddTool(s, &sdk.Tool{
@@ -193,6 +202,7 @@ func Handler(offer func(r *http.Request) Offer, cfg ServerConfig) http.Handler {
 
 type desk struct {
 	agents  Agents
+	library Library
 	who     string
 	repeats *repeats
 	over    *sessions // nil: the one of stdio
