@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the OpenAI and MCP clients that claybot is tested with into bin/clients, in the
+# Installs the clients that claybot is tested with into bin/clients, in the
 # versions of web/api/testdata/clients, and the generators of clients, of which that
 # for Go has its version in web/api/testdata/generated. Safe to repeat, also at the
 # same time.

@@ -51,8 +51,8 @@ type clientFault struct {
 const cut = -1
 
 var (
-	wholeLibs  = []string{"openai", "langchain", "ai", "openai responses", "langchain responses"}
-	streamLibs = []string{"openai stream", "langchain stream", "ai stream", "openai responses stream"}
+	wholeLibs  = []string{"openai", "langchain", "ai", "openai responses", "langchain responses", "ai responses"}
+	streamLibs = []string{"openai stream", "langchain stream", "ai stream", "openai responses stream", "ai responses stream"}
 )
 
 // clientFaults is the table of finding X1, and what is near it.

@@ -9,6 +9,7 @@ const { OpenAI } = load('openai');
 const { ChatOpenAI } = load('@langchain/openai');
 const { generateText, streamText } = load('ai');
 const { createOpenAICompatible } = load('@ai-sdk/openai-compatible');
+const { createOpenAI } = load('@ai-sdk/openai');
 
 const libs = {
   async openai({ url, key, text, user }) {
@@ -65,6 +66,22 @@ const libs = {
     return all;
   },
 };
+
+Object.assign(libs, {
+  async 'ai responses'({ url, key, text, user }) {
+    const model = createOpenAI({ baseURL: url, apiKey: key })('claybot'); // by the responses protocol
+    return (await generateText({ model, prompt: text, providerOptions: { openai: { user } } })).text;
+  },
+  async 'ai responses stream'({ url, key, text, user }) {
+    const model = createOpenAI({ baseURL: url, apiKey: key })('claybot');
+    let all = '';
+    for await (const part of streamText({ model, prompt: text, onError() {}, providerOptions: { openai: { user } } }).fullStream) {
+      if (part.type === 'error') throw part.error instanceof Error ? part.error : new Error(JSON.stringify(part.error));
+      if (part.type === 'text-delta') all += part.text;
+    }
+    return all;
+  },
+});
 
 async function call(c) {
   try {
