@@ -109,6 +109,14 @@ func (p *problem) refused() (always, once uint32) {
 	if unknown && p.has("cache_control") {
 		always |= fieldCache
 	}
+	if p.has("output_config", "structured output", "output format") {
+		if p.has("schema") { // it is about this one
+			once |= fieldFormat
+		} else {
+			always |= fieldFormat
+		}
+		return always, once
+	}
 	if p.has("thinking", "signature") && always == 0 {
 		switch {
 		case p.has("expected `thinking`", "must start with a thinking block"):

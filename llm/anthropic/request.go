@@ -20,6 +20,7 @@ const (
 	fieldState                     // the reasoning of answers
 	// Calls without the reasoning before them: a server that refuses them is asked not to reason.
 	fieldUnreasoned
+	fieldFormat // output_config
 )
 
 var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -42,6 +43,14 @@ type (
 		ToolChoice *wireChoice   `json:"tool_choice,omitempty"`
 		Metadata   *wireMetadata `json:"metadata,omitempty"`
 		Thinking   *wireChoice   `json:"thinking,omitempty"`
+		Output     *wireOutput   `json:"output_config,omitempty"`
+	}
+	wireOutput struct {
+		Format wireFormat `json:"format"`
+	}
+	wireFormat struct {
+		Type   string          `json:"type"` // json_schema
+		Schema json.RawMessage `json:"schema"`
 	}
 	wireMetadata struct {
 		UserID string `json:"user_id"`
@@ -106,6 +115,11 @@ func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 	}
 	if without&fieldUnreasoned != 0 {
 		req.Thinking = &wireChoice{Type: "disabled"}
+	}
+	// The API takes schemas that name all that may be, as strict ones do: platform.claude.com/docs/en/build-with-claude/structured-outputs,
+	// current in November 2026. The prompt has all others.
+	if f := r.Format; f != nil && f.Strict && len(f.Schema) > 0 && without&fieldFormat == 0 {
+		req.Output = &wireOutput{wireFormat{"json_schema", f.Schema}}
 	}
 	if without&fieldCache == 0 {
 		req.mark()

@@ -77,6 +77,7 @@ const (
 	FaultBadImage     Fault = "bad_image"     // 400 as long as pictures are sent: one of them is broken
 	FaultNoCache      Fault = "no_cache"      // 400 as long as cache_control is sent
 	FaultNoMetadata   Fault = "no_metadata"   // 400 as long as metadata is sent
+	FaultNoFormat     Fault = "no_format"     // 400 as long as output_config is sent
 	FaultShouldRetry  Fault = "should_retry"  // 400 with x-should-retry: true
 	FaultNotRetryable Fault = "not_retryable" // 500 with x-should-retry: false
 )
@@ -169,6 +170,8 @@ func (f Fault) refuses(r Request) string {
 		return "Could not process image"
 	case f == FaultNoCache && r.Marks > 0:
 		return "system.0.cache_control: Extra inputs are not permitted"
+	case f == FaultNoFormat && r.Format != "":
+		return "output_config: Extra inputs are not permitted"
 	case f == FaultNoMetadata && r.Agent != "":
 		return "metadata: Extra inputs are not permitted"
 	}

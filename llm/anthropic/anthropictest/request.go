@@ -23,6 +23,7 @@ type Request struct {
 	Messages  []llm.Message // results as messages of their own, texts of one turn apart
 	Tools     []llm.Tool
 	Choice    string // of a tool
+	Format    string // the schema of the answer
 	MaxTokens int64
 	Size      int // bytes of the body
 	Marks     int // of the cache
@@ -57,6 +58,12 @@ type wireRequest struct {
 	Metadata *struct {
 		UserID string `json:"user_id"`
 	} `json:"metadata"`
+	Output *struct {
+		Format struct {
+			Type   string          `json:"type"`
+			Schema json.RawMessage `json:"schema"`
+		} `json:"format"`
+	} `json:"output_config"`
 }
 
 type wireCache struct {
@@ -150,6 +157,16 @@ func (s *Server) head(in *wireRequest, out *Request) *apiError {
 	}
 	if in.Thinking != nil && in.Thinking.Type != "disabled" {
 		return refuse("thinking.type: this emulator knows disabled only")
+	}
+	if in.Output != nil {
+		var schema struct {
+			Type string `json:"type"`
+			More *bool  `json:"additionalProperties"`
+		}
+		if err := json.Unmarshal(in.Output.Format.Schema, &schema); err != nil || in.Output.Format.Type != "json_schema" || schema.Type == "object" && (schema.More == nil || *schema.More) {
+			return refuse("output_config.format.schema: For 'object' type, 'additionalProperties' must be explicitly set to false")
+		}
+		out.Format = string(in.Output.Format.Schema)
 	}
 	out.MaxTokens, out.calm = *in.MaxTokens, in.Thinking != nil
 	if in.Metadata != nil {
