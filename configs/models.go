@@ -39,7 +39,7 @@ const (
 type Model struct {
 	Name string `key:"name" kind:"model name" env:"CLAYBOT_MODEL"` // empty: see ID
 	// Provider is the name of a preset; empty: see API.
-	Provider string            `key:"provider" words:"openai,anthropic,gemini,mistral,deepseek,kimi,openrouter,azure,ollama,vllm,llama.cpp"`
+	Provider string            `key:"provider" words:"openai,openai-responses,anthropic,gemini,mistral,deepseek,kimi,openrouter,azure,ollama,vllm,llama.cpp"`
 	BaseURL  string            `key:"base_url" kind:"model address"` // empty: the provider's own
 	Key      Secret            `key:"key" kind:"model key"`
 	Keys     []Secret          `key:"keys" kind:"model keys"`       // further ones, see Credentials

@@ -260,7 +260,7 @@ func TestWordsForModels(t *testing.T) {
 
 // brokenModels are mistakes in what says how models are reached.
 var brokenModels = []struct{ name, file, want string }{
-	{"provider", "model: {provider: openia}", `model.provider: "openia" is not one of openai, anthropic, gemini, mistral, deepseek, kimi, openrouter, azure, ollama, vllm, llama.cpp; the model is off until this is corrected; did you mean openai?`},
+	{"provider", "model: {provider: openia}", `model.provider: "openia" is not one of openai, openai-responses, anthropic, gemini, mistral, deepseek, kimi, openrouter, azure, ollama, vllm, llama.cpp; the model is off until this is corrected; did you mean openai?`},
 	{"provider without an address", "model: {provider: azure, name: x}", `model.provider: the provider azure needs the address of your own resource in base_url, such as https://NAME.openai.azure.com`},
 	{"fallback without an address", "model: {name: y, fallback: [{provider: azure, name: x}]}", `model.fallback[0]: the provider azure needs the address of your own resource in base_url, such as https://NAME.openai.azure.com; ignored`},
 	{"provider without a name", "model: {provider: ollama}", `model.name: is missing: name one of the models of ollama`},

@@ -37,6 +37,7 @@ func TestPresetProviders(t *testing.T) {
 		{"fallback to another", "model: {provider: deepseek, name: d, key: env:K, fallback: [{provider: kimi, name: e}, {provider: kimi, name: f, key: env:L}]}", "openai d https://api.deepseek.com k | openai e https://api.moonshot.ai/v1  | openai f https://api.moonshot.ai/v1 l"},
 		{"fallback to the API that it has", "model: {provider: deepseek, name: d, key: env:K, fallback: [{provider: openai, name: e}]}", "openai d https://api.deepseek.com k | openai e http://h/v1 o"},
 		{"fallback to Anthropic", "model: {provider: deepseek, name: d, key: env:K, fallback: [{provider: anthropic, name: e}]}", "openai d https://api.deepseek.com k | anthropic e  a"},
+		{"Responses API", "model: {provider: openai-responses, name: d, fallback: [{provider: openai, name: e}]}", "openai d http://h/v1 o | openai e http://h/v1 o"},
 		{"fallback from OpenAI", "model: {provider: openai, name: d, fallback: [{provider: mistral, name: e}]}", "openai d http://h/v1 o | openai e https://api.mistral.ai/v1 "},
 	} {
 		c, warnings := load(t, tt.file+"\n", both)

@@ -70,7 +70,7 @@ const ofProvider = "model.provider"
 // own address it has.
 func (m Model) Quirks() llm.Quirks {
 	p, ok := llm.PresetNamed(m.ProviderName())
-	if ok && (m.BaseURL == "" || m.elsewhere()) {
+	if ok && (m.BaseURL == "" || m.elsewhere() || p.Quirks.Responses) {
 		return p.Quirks
 	}
 	return llm.QuirksAt(m.BaseURL)

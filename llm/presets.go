@@ -29,6 +29,7 @@ type Preset struct {
 // Quirks are what an API does in another way than most that are like it. The zero value stands for a server that
 // is not known: what it refuses is found out by the first request that it refuses.
 type Quirks struct {
+	Responses  bool   // requests go to /responses instead of /chat/completions
 	KeyHeader  string // has the key as it is; empty: Authorization, with a bearer token
 	BasePath   string // of an address without a path
 	Query      string // of the operation, where the address names a deployment
@@ -59,6 +60,10 @@ var presets = []Preset{
 	{
 		Name: APIOpenAI, Title: "OpenAI", API: APIOpenAI, URL: "https://api.openai.com/v1", Host: "openai.com", Key: "OPENAI_API_KEY",
 		Form: "sk-proj-", Quirks: Quirks{System: true, Completion: true},
+	},
+	{
+		Name: "openai-responses", Title: "OpenAI, Responses API", API: APIOpenAI, URL: "https://api.openai.com/v1", Key: "OPENAI_API_KEY",
+		Quirks: Quirks{Responses: true, System: true},
 	},
 	{
 		Name: APIAnthropic, Title: "Anthropic", API: APIAnthropic, URL: "https://api.anthropic.com", Host: "anthropic.com", Key: "ANTHROPIC_API_KEY",

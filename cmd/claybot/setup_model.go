@@ -129,8 +129,10 @@ func anywhere(provider string) bool {
 // providerOf asks for a provider by its name, or for the address of its API.
 func (s *setup) providerOf(c *choiceOfModel) error {
 	var names []string
-	for _, p := range llm.Presets()[2:] {
-		names = append(names, p.Name)
+	for _, p := range llm.Presets() {
+		if p.Name != configs.ProviderOpenAI && p.Name != configs.ProviderAnthropic {
+			names = append(names, p.Name)
+		}
 	}
 	s.say("  %s\n", strings.Join(names, ", "))
 	answer, err := s.ask("One of these names, or the address of an API such as https://api.example.org/v1: ")

@@ -1,5 +1,5 @@
 // Package openai speaks to every server that has OpenAI's chat completions API:
-// OpenAI itself, OpenRouter, Ollama, vLLM and many others.
+// OpenAI itself, OpenRouter, Ollama, vLLM and many others; and OpenAI's Responses API.
 //
 // It guarantees what package provider does, and that half a tool call is an error.
 //
@@ -113,11 +113,18 @@ func (a *api) endpoint() (*url.URL, error) {
 	if u, err := url.Parse(base); err == nil && strings.Trim(u.Path, "/") == "" {
 		base = strings.TrimSuffix(base, "/") + a.quirks.BasePath
 	}
-	u, err := provider.Endpoint(base, chatPath)
+	u, err := provider.Endpoint(base, a.path())
 	if err == nil && strings.Contains(u.Path, "/deployments/") && u.RawQuery == "" {
 		u.RawQuery = a.quirks.Query
 	}
 	return u, err
+}
+
+func (a *api) path() string {
+	if a.quirks.Responses {
+		return responsesPath
+	}
+	return chatPath
 }
 
 func (a *api) Authorize(h http.Header) {
@@ -139,6 +146,9 @@ func (a *api) NoStream(kind string, body []byte) *provider.Failure {
 }
 
 func (a *api) Begin() provider.Stream {
+	if a.quirks.Responses {
+		return &responsesStream{api: a, items: make(map[int]*growing)}
+	}
 	return &stream{assembler: assembler{Answer: new(provider.Answer)}, api: a}
 }
 

@@ -43,3 +43,20 @@ func readAnything(t *testing.T, in []byte) {
 		ids[call.ID] = true
 	}
 }
+
+// Any stream of the Responses API ends as an answer that has its end, or as an error that says something.
+func FuzzResponses(f *testing.F) {
+	f.Add([]byte("data: {\"type\":\"response.output_item.added\",\"item\":{\"type\":\"function_call\"}}\n\ndata: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\"}}\n\n"))
+	f.Add([]byte("data: {\"type\":\"response.output_item.done\",\"item\":{\"type\":\"reasoning\",\"encrypted_content\":\"x\"}}\n\ndata: {\"type\":\"error\",\"code\":\"server_error\"}\n\n"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		c := New(Config{Model: "m", Quirks: &responding, HTTP: bodyTransport{"text/event-stream", func() io.Reader { return bytes.NewReader(in) }}})
+		resp, err := c.Chat(t.Context(), ask("x"))
+		var e *llm.Error
+		switch {
+		case err == nil && !bytes.Contains(bytes.ToLower(in), []byte("status")) && !bytes.Contains(in, []byte(`\u`)):
+			t.Fatalf("success %+v without an end", resp)
+		case err != nil && (!errors.As(err, &e) || e.Class == "" || e.Text == ""):
+			t.Fatalf("failure %v says nothing", err)
+		}
+	})
+}

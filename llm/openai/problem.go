@@ -163,7 +163,7 @@ func (p *problem) refused() (always, once uint32) {
 		always |= fieldUsage
 	}
 	unknown := p.has(unknownSigns...)
-	if p.param == "user" || unknown && !p.has("role") && p.has(`"user"`, `\"user\"`, "'user'", "`user`", ": user") {
+	if p.param == "user" || p.param == "prompt_cache_key" || unknown && !p.has("role") && p.has(`"user"`, `\"user\"`, "'user'", "`user`", ": user") {
 		always |= fieldUser
 	}
 	if unknown && p.has("cache_control") {
@@ -204,6 +204,10 @@ func (p *problem) state() (always, once uint32) {
 	}
 	signature := has("thought signature", "thought_signature")
 	switch {
+	case has("encrypted content is not supported") || has("'include'") && has(unknownSigns...):
+		return fieldInclude, 0
+	case has("encrypted content", "encrypted_content", "of type 'reasoning'"):
+		return 0, fieldState
 	case !signature && !has("reasoning_content", "reasoning_details"):
 		return 0, 0
 	case has(unknownSigns...):

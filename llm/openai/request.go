@@ -28,8 +28,9 @@ const (
 	// something in their place.
 	fieldUnreasoned
 	fieldUnsigned
-	fieldFormat // response_format
-	fieldMarks  // cache_control
+	fieldFormat  // response_format
+	fieldMarks   // cache_control
+	fieldInclude // include, of the Responses API
 )
 
 var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -74,6 +75,9 @@ type (
 )
 
 func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
+	if a.quirks.Responses {
+		return a.encodeResponses(r, without)
+	}
 	req := wireRequest{Model: a.cfg.Model, Stream: true}
 	if without&fieldUsage == 0 && !a.quirks.NoUsage {
 		req.StreamOptions = &sdk.StreamOptions{IncludeUsage: true}
@@ -106,7 +110,7 @@ func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 	}
 	body = append(body, ']')
 	if len(r.Tools) > 0 {
-		tools, err := a.tools.encode(r.Tools)
+		tools, err := a.tools.encode(r.Tools, false)
 		if err != nil {
 			return nil, err
 		}
@@ -154,7 +158,8 @@ type cachedTools struct {
 // kind of agent.
 const maxToolLists = 16
 
-func (t *toolsCache) encode(tools []llm.Tool) ([]byte, error) {
+// encode returns the JSON of tools; flat, as the Responses API has them. A cache belongs to one API.
+func (t *toolsCache) encode(tools []llm.Tool, flat bool) ([]byte, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, l := range t.lists {
@@ -162,13 +167,16 @@ func (t *toolsCache) encode(tools []llm.Tool) ([]byte, error) {
 			return l.json, nil
 		}
 	}
-	wire := make([]sdk.Tool, len(tools))
+	wire := make([]any, len(tools))
 	for i, x := range tools {
-		f := &sdk.FunctionDefinition{Name: x.Name, Description: x.Description, Parameters: noParameters}
+		schema := noParameters
 		if len(x.Parameters) > 0 {
-			f.Parameters = x.Parameters
+			schema = x.Parameters
 		}
-		wire[i] = sdk.Tool{Type: sdk.ToolTypeFunction, Function: f}
+		wire[i] = sdk.Tool{Type: sdk.ToolTypeFunction, Function: &sdk.FunctionDefinition{Name: x.Name, Description: x.Description, Parameters: schema}}
+		if flat {
+			wire[i] = flatTool{"function", x.Name, x.Description, schema, false}
+		}
 	}
 	b, err := encoded(wire)
 	if err != nil {

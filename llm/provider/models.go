@@ -13,7 +13,7 @@ import (
 // listOf is the address of the list of models beside that of an operation. Azure has the list above its deployments.
 func listOf(operation string) string {
 	operation, query, asked := strings.Cut(operation, "?")
-	for _, path := range [...]string{"/chat/completions", "/messages"} {
+	for _, path := range [...]string{"/chat/completions", "/responses", "/messages"} {
 		operation = strings.TrimSuffix(operation, path)
 	}
 	operation, _, _ = strings.Cut(operation, "/deployments/")

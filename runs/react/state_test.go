@@ -46,7 +46,7 @@ func strictServers(t *testing.T) map[string]strictServer {
 		}
 		d, name := openaitest.Dialect(p.Name), "m"
 		switch p.Name {
-		case "openai":
+		case "openai", "openai-responses":
 			d = ""
 		case "openrouter":
 			name = "anthropic/m" // it is marked for the cache

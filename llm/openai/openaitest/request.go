@@ -33,6 +33,8 @@ type Request struct {
 	Marks     int    // of the cache
 	Size      int    // bytes of the body
 	Header    http.Header
+
+	picturesOfResults bool // are in the results themselves
 }
 
 // The wire form, written down apart from the client so that both are checked.
@@ -136,18 +138,27 @@ func (c *content) UnmarshalJSON(b []byte) error {
 		case "text":
 			c.text += p.Text
 		case "image_url":
-			head, data, ok := strings.Cut(p.Image.URL, ";base64,")
-			kind := strings.TrimPrefix(head, "data:")
-			picture, err := base64.StdEncoding.DecodeString(data)
-			if !ok || err != nil || http.DetectContentType(picture) != kind {
-				return errors.New("invalid image data")
+			picture, err := pictureOf(p.Image.URL)
+			if err != nil {
+				return err
 			}
-			c.images = append(c.images, llm.Image{MIMEType: kind, Data: picture})
+			c.images = append(c.images, picture)
 		default:
 			return fmt.Errorf("content part of type %q", p.Type)
 		}
 	}
 	return nil
+}
+
+// pictureOf reads a picture from its data URL.
+func pictureOf(url string) (llm.Image, error) {
+	head, data, ok := strings.Cut(url, ";base64,")
+	kind := strings.TrimPrefix(head, "data:")
+	picture, err := base64.StdEncoding.DecodeString(data)
+	if !ok || err != nil || http.DetectContentType(picture) != kind {
+		return llm.Image{}, errors.New("invalid image data")
+	}
+	return llm.Image{MIMEType: kind, Data: picture}, nil
 }
 
 // maxRequest is what a body may have in bytes.
@@ -237,7 +248,7 @@ func (r *Request) addMessages(in []wireMessage) *apiError {
 		if m.Content != nil {
 			text, images = m.Content.text, m.Content.images
 		}
-		if len(images) > 0 && m.Role != "user" {
+		if len(images) > 0 && m.Role != "user" && !(r.picturesOfResults && m.Role == "tool") {
 			return refuse(param+".content", "Invalid value: 'image_url'. Pictures are allowed in messages of the user only.")
 		}
 		if m.Role == "system" {

@@ -39,7 +39,7 @@ type Config struct {
 	Keep    int                 // how many requests the journal holds; 1000 when 0
 }
 
-// A Server is the emulator, an http.Handler for /v1/chat/completions,
+// A Server is the emulator, an http.Handler for /v1/chat/completions, /v1/responses,
 // /v1/audio/transcriptions, /v1/audio/speech and /v1/models, with and without /v1, and below /openai/v1 as Azure has them.
 type Server struct {
 	cfg Config
@@ -70,6 +70,7 @@ func New(cfg Config) *Server {
 	s.journal.keep = cfg.Keep
 	for _, base := range [...]string{"", "/v1", "/openai/v1"} {
 		s.mux.HandleFunc("POST "+base+"/chat/completions", s.chat)
+		s.mux.HandleFunc("POST "+base+"/responses", s.responses)
 		s.mux.HandleFunc("POST "+base+"/audio/transcriptions", s.transcriptions)
 		s.mux.HandleFunc("POST "+base+"/audio/speech", s.speech)
 		s.mux.HandleFunc("GET "+base+"/models", s.models)
