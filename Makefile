@@ -44,7 +44,7 @@ demo: build ## watch a scripted conversation on emulated platforms, no accounts
 
 test: ## all tests with the race detector, after installing what they need
 	./scripts/setup.sh
-	./scripts/test.sh $$(command -v cc >/dev/null && echo $(RACE)) -vet=off -shuffle=on -timeout 20m
+	./scripts/test.sh $$(command -v cc >/dev/null && echo $(RACE)) -vet=off -shuffle=on -timeout 40m
 
 size: ## lines by kind, packages, widest interfaces, largest structs, branches for a shared store
 	@go test -count=1 -run TestSize -v . | grep -v '^[=-]\|^ok\|^PASS'
