@@ -22,6 +22,10 @@ const (
 	deadRest = 5 * time.Minute  // the key is refused, the model is unknown
 )
 
+// NoneAnswered begins the text of the error of a call that none of several routes answered; the text of each
+// follows.
+const NoneAnswered = "no model answered"
+
 // A Route is one way to a model.
 type Route struct {
 	Name  string // for logs and events: the model's name, or what tells it apart
@@ -218,7 +222,7 @@ func (m *fallback) none(failures []failure) *Error {
 		}
 	}
 	if len(m.routes) > 1 {
-		out.Text = fmt.Sprintf("no model answered (%s)", strings.Join(texts, "; "))
+		out.Text = fmt.Sprintf("%s (%s)", NoneAnswered, strings.Join(texts, "; "))
 	}
 	return &out
 }

@@ -16,6 +16,11 @@ import (
 // AdviceOn returns, for an operator, the cause of an error that ended a run and the
 // next step; empty if the cause is unknown.
 func (s *Worker) AdviceOn(v texts.Voice, a claybot.Agent, e *runs.Error) string {
+	return adviceOn(v, e, cmp.Or(s.parts.Profiles.Profile(a.Descriptor).Address, "OPENAI_BASE_URL"))
+}
+
+// adviceOn is AdviceOn; address is the setting with the address of the model.
+func adviceOn(v texts.Voice, e *runs.Error, address string) string {
 	if e.Code == runs.CodeOff || e.Code == runs.CodeAgentOff { // its text is the cause and the fix already
 		return e.Text
 	}
@@ -23,8 +28,9 @@ func (s *Worker) AdviceOn(v texts.Voice, a claybot.Agent, e *runs.Error) string 
 	if cause == "" {
 		return ""
 	}
-	fix := fixOf(v, e, cmp.Or(s.parts.Profiles.Profile(a.Descriptor).Address, "OPENAI_BASE_URL"))
-	if before, check, ok := strings.Cut(cause, "; check "); ok { // the cause includes the next step, in English
+	fix := fixOf(v, e, address)
+	several := strings.HasPrefix(cause, llm.NoneAnswered)                    // each of them with its own next step
+	if before, check, ok := strings.Cut(cause, "; check "); ok && !several { // the cause includes the next step, in English
 		cause = before
 		if english := v.Language == "" || v.Language == texts.English; english || fix == "" {
 			fix = "check " + check
