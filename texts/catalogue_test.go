@@ -76,6 +76,7 @@ var elsewhere = map[string]*regexp.Regexp{
 	"question_check.go":           regexp.MustCompile(`(?:complain\(|yesOrNo\(v, )"([^"]+)"`),
 	"tools/asked.go":              regexp.MustCompile(`(?:say\(|MoreArguments = )"([^"]+)"`),
 	"tools/approval.go":           regexp.MustCompile(`errors.New\("(the arguments must[^"]+)"`),
+	"tools/mcp/elicit.go":         regexp.MustCompile(`asks = "([^"]+)"`),
 	"tools/rules.go":              regexp.MustCompile(`say\("([^"]+)"`),
 	"tools/batch.go":              regexp.MustCompile(`say\("([^"]+)"`),
 	"storage/notices.go":          regexp.MustCompile(`(?m)^\tNotice\w+ += "([^"]+)"`),

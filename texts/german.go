@@ -3,6 +3,7 @@ package texts
 // german has the texts in German, by the English ones.
 var german = map[string]string{
 	"%s works again.":              "%s funktioniert wieder.",
+	"The MCP server %s asks: %s":   "Der MCP-Server %s fragt: %s",
 	"%d byte|%d bytes":             "%d Byte|%d Byte",
 	"%d model call|%d model calls": "%d Modellaufruf|%d Modellaufrufen",
 	"Left: %s.":                    "Übrig: %s.",

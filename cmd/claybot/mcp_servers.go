@@ -33,11 +33,11 @@ type mcpServers struct {
 	manager    *mcp.Manager
 }
 
-func newMCPServers(config *settings, s *stores, w *workspaces, save saveFile) *mcpServers {
+func newMCPServers(config *settings, s *stores, w *workspaces, save saveFile, ask func() tools.Questions) *mcpServers {
 	m := &mcpServers{config: config, log: s.log, workspaces: w, orders: s.orders}
 	m.manager = mcp.New(mcp.Config{
 		Servers: m.wanted(), Pins: s.db, Tokens: s.secrets(mcp.Folder), Version: version, Log: s.log,
-		Pipe: m.pipe, HTTP: m.client, SaveFile: save, Reserved: reserved,
+		Pipe: m.pipe, HTTP: m.client, SaveFile: save, Questions: ask, Reserved: reserved,
 	})
 	return m
 }

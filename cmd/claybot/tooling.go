@@ -54,7 +54,7 @@ func newTooling(ctx context.Context, config *settings, s *stores, system func() 
 	save := func(ctx context.Context, env tools.Env, name, mimeType string, data []byte) (claybot.FileReference, error) {
 		return system().Control.SaveFile(ctx, agentsystem.Address{Agent: env.Agent.ID}, claybot.FileReference{Name: name, MIMEType: mimeType}, bytes.NewReader(data))
 	}
-	t := &tooling{workspaces: w, servers: newMCPServers(config, s, w, save)}
+	t := &tooling{workspaces: w, servers: newMCPServers(config, s, w, save, func() tools.Questions { return system().Questions.Asker })}
 	t.browsers = browser.New(browser.Config{
 		Open: w.browser, SaveFile: save, Log: s.log,
 		Key: func(env tools.Env) string {

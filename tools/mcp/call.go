@@ -53,10 +53,16 @@ func (t *tool) Call(ctx context.Context, env tools.Env, args json.RawMessage) (t
 	defer end(nil)
 	defer context.AfterFunc(c.calls, func() { end(errClosed) })()
 
-	r, err := awaited(ctx, func() (*sdk.CallToolResult, error) {
-		return c.session.CallTool(ctx, &sdk.CallToolParams{Name: t.raw, Arguments: args, Meta: traced(whole)})
-	})
-	if err != nil {
+	a := &asking{tool: t, env: env}
+	defer t.link.enter(a)()
+	r, err := awaited(ctx, func() (*sdk.CallToolResult, error) { return a.call(ctx, c, args) })
+	wait, refused := a.paused()
+	switch {
+	case whole.Err() == nil && wait != nil:
+		return tools.Result{Wait: wait}, nil
+	case whole.Err() == nil && refused != "" && (err != nil || r.IsError || r.NeedsInput()):
+		return tools.Result{Untrusted: true}, &tools.Fault{Code: FaultInput, Text: "the MCP server did not do it: " + refused}
+	case err != nil:
 		f, quotes := t.fault(whole, ctx, err)
 		return tools.Result{Untrusted: quotes}, f
 	}

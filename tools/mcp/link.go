@@ -30,8 +30,9 @@ type link struct {
 
 	unkept *unkept // by authorization alone: the tokens that are not stored yet
 
-	mu   sync.Mutex // of what follows
-	live *live      // nil while there is no connection
+	mu     sync.Mutex       // of what follows
+	live   *live            // nil while there is no connection
+	asking map[*asking]bool // the calls that go on
 	health
 	listing
 }
@@ -194,10 +195,10 @@ func (*link) me(version string) *sdk.Implementation {
 	return &sdk.Implementation{Name: "claybot", Version: version}
 }
 
-// options offer nothing to a server: it may not ask a model, a person or for
-// files.
+// options offer nothing to a server: it may not ask a model or for files, and a person
+// only as mayAsk allows.
 func (l *link) options() *sdk.ClientOptions {
-	return &sdk.ClientOptions{
+	o := &sdk.ClientOptions{
 		Capabilities:   &sdk.ClientCapabilities{},
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
@@ -207,6 +208,10 @@ func (l *link) options() *sdk.ClientOptions {
 			}
 		},
 	}
+	if l.mayAsk() {
+		o.ElicitationHandler = l.elicited
+	}
+	return o
 }
 
 // connect reaches the server and says hello.

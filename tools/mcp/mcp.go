@@ -141,6 +141,8 @@ type Config struct {
 	// SaveFile keeps a picture or file of a result for the agent of the call;
 	// nil: a line in the text tells of it.
 	SaveFile func(ctx context.Context, env tools.Env, name, mime string, data []byte) (claybot.FileReference, error)
+	// Questions asks the person of a run what a trusted server wants to know; nil: no server may ask.
+	Questions func() tools.Questions
 	// Reserved reports names that other tools have; nil: none.
 	Reserved func(name string) bool
 	// Changed is called after each change of the list of tools, by one of the
