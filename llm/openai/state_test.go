@@ -132,6 +132,29 @@ func TestStateOfOthers(t *testing.T) {
 	}
 }
 
+// A provider may put another model behind a name, in the middle of a turn: its reasoning is refused once, left out, and the turn
+// goes on.
+func TestModelChangesUnderItsName(t *testing.T) {
+	for _, name := range []string{"deepseek", "kimi", "gemini", "openrouter", "llama.cpp", "openai-responses"} {
+		t.Run(name, func(t *testing.T) {
+			p, _ := llm.PresetNamed(name)
+			s, c := serve(t, openaitest.Config{Dialect: openaitest.Dialect(strings.TrimPrefix(name, "openai-responses"))}, Config{Quirks: &p.Quirks})
+			k := &talk{T: t}
+			k.say("go")
+			s.Script(openaitest.Reply{Calls: []claybot.ToolCall{call("a")}}, openaitest.Reply{Calls: []claybot.ToolCall{call("b")}}, openaitest.Reply{Text: "done"})
+			k.ask(c)
+			s.Swap()
+			k.ask(c)
+			if resp := k.ask(c); resp.Text != "done" || s.Calls() != 3 {
+				t.Errorf("%+v after %d answers", resp, s.Calls())
+			}
+			if n := len(s.Refused()); n < 1 || n > 4 {
+				t.Errorf("%d refusals: %q", n, s.Refused())
+			}
+		})
+	}
+}
+
 // What is too large is not kept, and the answer is.
 func TestStateTooLarge(t *testing.T) {
 	for _, n := range []int{provider.MaxState - 1000, provider.MaxState + 1, 4 * provider.MaxState} {

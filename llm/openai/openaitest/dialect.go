@@ -33,8 +33,16 @@ const (
 
 // given is what a server gave with its answers.
 type given struct {
-	mu  sync.Mutex
-	all map[string]bool
+	mu      sync.Mutex
+	all     map[string]bool
+	swapped bool
+}
+
+// wants reports whether a call has to come back with the reasoning before it.
+func (g *given) wants(call string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.all[call] && !g.swapped
 }
 
 func (g *given) add(v string) {

@@ -153,7 +153,7 @@ func (s *Server) chatOf(items []inputItem) (chat []wireMessage, bad *apiError) {
 			reasoned = true
 			continue
 		case "function_call":
-			if s.given.has("call "+it.CallID) && !reasoned {
+			if s.given.wants("call "+it.CallID) && !reasoned {
 				return nil, refuse("input", "Item of type 'function_call' was provided without its required item of type 'reasoning'")
 			}
 			var c wireCall
