@@ -112,3 +112,11 @@ func (p Prices) Cost(model string, u claybot.Usage) (microUSD int64, known bool)
 		float64(max(u.Output, 0))*price.Output
 	return int64(math.Round(cost)), true
 }
+
+// Saved returns by how much the provider's cache made u cheaper, in millionths of a US dollar; less than nothing where writing
+// to it cost more. It is unknown for an unknown model.
+func (p Prices) Saved(model string, u claybot.Usage) (microUSD int64, known bool) {
+	cost, known := p.Cost(model, u)
+	plain, _ := p.Cost(model, claybot.Usage{Input: u.Input, Output: u.Output})
+	return plain - cost, known
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,6 +43,14 @@ func (c usageCmd) Run(e *env) error {
 	}
 	return show(e, c.JSON, to("/usage").with(q), func(out web.UsageReport) error {
 		head := strings.ToUpper(strings.Join(c.By, ",")) + ",RUNS,CALLS,INPUT,CACHED,WRITTEN,OUTPUT,REASONING,COST"
+		var prices llm.Prices
+		if slices.Contains(c.By, "model") {
+			var err error
+			if prices, err = e.prices(); err != nil {
+				return err
+			}
+			head += ",SAVED"
+		}
 		return e.list(head, "No usage in that period.\n", each(out.Usage, func(s storage.Spent) []string {
 			var cells []string
 			all := map[string]string{"day": s.Day, "agent": string(s.Agent), "owner": s.Owner, "model": s.Model, "type": string(s.Type), "channel": s.Channel, "connector": s.Connector}
@@ -55,9 +64,40 @@ func (c usageCmd) Run(e *env) error {
 			if u.CachedInput > 0 {
 				cells[len(c.By)+3] += fmt.Sprintf(" (%d %%)", u.CachedInput*100/max(u.Input, 1))
 			}
-			return append(cells, spentText(s))
+			cells = append(cells, spentText(s))
+			if prices != nil {
+				cells = append(cells, savedText(prices, s))
+			}
+			return cells
 		}))
 	})
+}
+
+// prices returns the prices of all configured models.
+func (e *env) prices() (llm.Prices, error) {
+	config, _, err := e.load()
+	if err != nil {
+		return nil, err
+	}
+	all := pricesOf(config.Model)
+	for _, p := range config.Agents.Profiles {
+		for _, r := range p.Model.Routes() {
+			all = all.With(pricesOf(r))
+		}
+	}
+	return all, nil
+}
+
+// savedText formats what the provider's cache saved, at the prices that are set now.
+func savedText(prices llm.Prices, s storage.Spent) string {
+	saved, known := prices.Saved(s.Model, s.Usage)
+	switch {
+	case !known:
+		return "-"
+	case saved < 0:
+		return "-" + dollars(-saved)
+	}
+	return dollars(saved)
 }
 
 // spentText formats the cost of a row. Calls without a known price never count as free.
