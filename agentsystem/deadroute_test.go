@@ -309,6 +309,32 @@ func TestReroute(t *testing.T) {
 	}
 }
 
+// A workflow sends to the chats that its file names. What cannot be delivered there goes to no other reader: not to
+// the person whose message started the run, unless it was for a chat which they alone read.
+func TestRerouteOfFlows(t *testing.T) {
+	t.Parallel()
+	for to, moved := range map[string]bool{"trigger": true, "chat/ann": true, "chat/dm-bob": false, "chat/ops": false} {
+		t.Run(strings.ReplaceAll(to, "/", " "), func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(r *rig) {
+				other := r.linked()
+				r.workflows(map[string]string{"order": "owner: chat/boss\nstart: tell\nnodes: {tell: {kind: reply, text: the risk is high, to: [" + to + "], next: END}}\n"})
+				r.start()
+				r.post(claybot.User("other", "ann2", "ann2"), msg("before", "before"))
+				r.post(bob, msg("hi", "hi"))
+				after(time.Minute)
+				seen := len(other.seen())
+				r.chat.judge = func(claybot.Outgoing) verdict { return refused(true) }
+				r.post(claybot.User("chat", "ann", "ann"), msg("order tea", "order tea"))
+				after(time.Minute)
+				if got := other.seen()[seen:]; (len(got) == 1 && strings.HasSuffix(got[0], "the risk is high")) != moved || len(got) > 1 {
+					t.Errorf("the other chat of ann shows %q", got)
+				}
+			})
+		})
+	}
+}
+
 // Two dead routes end a reply; it does not go to and fro.
 func TestRerouteOnce(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,8 @@ import (
 // Elsewhere returns another route of the reader of an outgoing message: where that person
 // wrote last in a conversation which they alone read, may still write in, and which is
 // likely to be reached. The reader is the person of the message's route, or the owner of
-// the agent that wrote it. ok is false if there is no such route, or it cannot be found.
+// the agent that wrote it. A workflow sends to the chats that its file names: only where such a chat is one
+// which the owner alone reads is the owner its reader. ok is false if there is no such route, or it cannot be found.
 func (dir *Directory) Elsewhere(ctx context.Context, o claybot.Outgoing) (to claybot.Route, ok bool) {
 	owner := ""
 	if o.Route.UserID != "" {
@@ -24,6 +25,15 @@ func (dir *Directory) Elsewhere(ctx context.Context, o claybot.Outgoing) (to cla
 			return to, false
 		}
 		owner = a.Descriptor.OwnerID()
+		if a.Descriptor.Type == claybot.AgentFlow {
+			alone, err := dir.readsAlone(ctx, owner, o.Route.Dest())
+			if err != nil {
+				dir.cfg.Log.Warn("failed to find the reader of a message", "outgoing", o.ID, "agent", o.Agent, "err", err)
+			}
+			if !alone {
+				return to, false
+			}
+		}
 	}
 	if owner == "" {
 		return to, false
@@ -33,6 +43,19 @@ func (dir *Directory) Elsewhere(ctx context.Context, o claybot.Outgoing) (to cla
 		dir.cfg.Log.Warn("failed to find another route of a reader", "outgoing", o.ID, "err", err)
 	}
 	return to, err == nil && to.Connector != ""
+}
+
+// readsAlone reports whether a destination is a conversation of a person which they alone read.
+func (dir *Directory) readsAlone(ctx context.Context, owner, dest string) (bool, error) {
+	for e, err := range dir.cfg.Index.Foreground(ctx, dir.Identities(owner)) {
+		if err != nil {
+			return false, fmt.Errorf("find the conversations of %s: %w", owner, err)
+		}
+		if e.Descriptor.Route().Dest() == dest && dir.AudienceOf(e.Descriptor, claybot.Route{}).Place == "" {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // private returns the conversation to which a person wrote last, among those that they
