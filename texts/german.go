@@ -283,6 +283,7 @@ var german = map[string]string{
 	"dropped, because its sender may not write any more":                        "verworfen, weil ihr Absender nicht mehr schreiben darf",
 	"dropped: the conversation was reset before its turn came":                  "verworfen: Das Gespräch wurde neu begonnen, bevor sie an der Reihe war",
 	"SOUL.md and USER.md":                                                       "SOUL.md und USER.md",
+	"replies that are not sent by themselves":                                   "Antworten, die nicht von selbst gesendet werden",
 	"chat, language and time zone":                                              "Chat, Sprache und Zeitzone",
 	"everybody in %s":                                                           "alle in %s",
 	"everybody who talks to this bot":                                           "alle, die mit diesem Bot reden",

@@ -198,6 +198,7 @@ const (
 	PartPrompt  = "prompt"
 	PartRules   = "safety rules"
 	PartReaders = "chat, language and time zone"
+	PartUnsent  = "replies that are not sent by themselves"
 )
 
 // promptParts shows the tokens of each part of a system prompt.

@@ -52,10 +52,15 @@ func (p *prompter) prompt(t *runs.Turn) (string, error) {
 // loop is fixed for the engine react, where what an agent says may not be sent by itself.
 func (p *prompter) loop(t *runs.Turn) (string, error) {
 	text, err := p.fixed(t)
-	if err == nil && !p.config.profile(t.Agent).AutoSend && t.Route().Connector != "" {
+	if err == nil && p.unsent(t.Agent, t.Route()) {
 		text += "\n\n" + unsentPrompt
 	}
 	return text, err
+}
+
+// unsent reports whether what an agent says is not sent by itself to a chat where it answers.
+func (p *prompter) unsent(a claybot.Agent, to claybot.Route) bool {
+	return !p.config.profile(a).AutoSend && to.Connector != ""
 }
 
 // fixed returns the part of the system prompt that is the same in all runs of a conversation,

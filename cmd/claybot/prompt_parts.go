@@ -52,11 +52,18 @@ func (p *prompter) parts(t *runs.Turn) ([]promptPart, error) {
 	return parts, nil
 }
 
-// sizes returns the sizes of the parts of a system prompt.
+// sizes returns the sizes of the parts of a system prompt of the engine react.
 func (p *prompter) sizes(t *runs.Turn) (all []runs.PartSize) {
 	parts, err := p.parts(t)
 	if err != nil {
 		return nil // the run says why
+	}
+	to := t.Route()
+	if len(t.Messages) == 0 { // between runs, it is about the next one in the chat of the agent
+		to = t.Agent.Descriptor.Route()
+	}
+	if p.unsent(t.Agent, to) {
+		parts = append(parts, promptPart{texts.PartUnsent, unsentPrompt})
 	}
 	for _, part := range parts {
 		all = append(all, runs.PartSize{Name: part.name, Tokens: llm.Tokens(len(part.text))})
