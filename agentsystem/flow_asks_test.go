@@ -1,8 +1,12 @@
 package agentsystem_test
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/flows"
 )
 
 // What a workflow asked and what has ended takes no answer any more in any chat: it shows the answer that was
@@ -49,4 +53,62 @@ nodes:
 			})
 		})
 	}
+}
+
+// What a run of a workflow says last by a reply is the output of the run.
+func TestOutputOfFlowThatReplies(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.workflows(map[string]string{"order": `
+owner: chat/ann
+start: first
+nodes:
+  first: {kind: reply, text: first, next: last}
+  last: {kind: reply, text: "got {{ trigger.text }}", next: quiet}
+  quiet: {kind: template, value: 7, next: END}
+`})
+		r.start()
+		r.say("order tea")
+		after(time.Minute)
+		if run := r.receipt("order tea").Run; run == nil || run.State != claybot.RunSucceeded || run.Output != "got order tea" {
+			r.Errorf("the run is %+v", run)
+		}
+		if got := r.chat.seen(); !slices.Equal(got, []string{"first", "got order tea"}) {
+			r.Errorf("ann sees %q", got)
+		}
+	})
+}
+
+// A live replay of a run that sent a reply to one chat, and not to the next one, sends it only there.
+func TestReplayOfPartlySentReply(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		all := map[string]string{"order": `
+owner: chat/ann
+start: tell
+nodes:
+  tell: {kind: reply, text: "tea is here", to: [chat/one, gone/two], next: END}
+`}
+		r.workflows(all)
+		r.start()
+		r.say("order tea")
+		after(time.Minute)
+		x := r.receipt("order tea")
+		if x.Run == nil || x.Run.State != claybot.RunFailed || !slices.Equal(r.sees("one"), []string{"tea is here"}) {
+			r.Fatalf("the run is %+v, one sees %q", x.Run, r.sees("one"))
+		}
+		r.flows.(shelf)["order"].Nodes[0].Spec.(*flows.Reply).To[1] = "chat/two"
+		m := x.Message
+		m.ID, m.Flow.Replay = "again", &claybot.FlowReplay{Run: x.Run.ID}
+		r.post(claybot.Descriptor{Type: claybot.AgentFlow, UID: "again", Owner: "chat/ann", Name: "order"}, m)
+		after(time.Minute)
+		if y := r.receipt("again"); y.Run == nil || y.Run.State != claybot.RunSucceeded {
+			r.Errorf("the replay is %+v", y.Run)
+		}
+		for _, chat := range []string{"one", "two"} {
+			if got := r.sees(chat); !slices.Equal(got, []string{"tea is here"}) {
+				r.Errorf("%s sees %q", chat, got)
+			}
+		}
+	})
 }

@@ -61,6 +61,16 @@ func (r *rig) flowEngine(all shelf) *flow.Engine {
 		Send: func(ctx context.Context, t *runs.Turn, to claybot.Route, key, text string) error {
 			return r.system.Output.Reply(ctx, t.Agent, t.Run.ID, to, key, text)
 		},
+		Sent: func(ctx context.Context, run claybot.RunID, key string) (*claybot.Route, error) {
+			return r.system.Output.Replied(ctx, run, key)
+		},
+		Recorded: func(ctx context.Context, run claybot.RunID) ([]claybot.Record, error) {
+			x, err := r.system.Overview.RunByID(ctx, run)
+			if err != nil {
+				return nil, err
+			}
+			return r.system.Overview.RunRecords(ctx, x)
+		},
 		Callback: func(ctx context.Context, t *runs.Turn, wait string, closed bool) (*claybot.Result, error) {
 			return r.system.Control.Called(ctx, t.Run, flow.CallbackID(t.Run.ID, wait), closed)
 		},

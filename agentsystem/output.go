@@ -241,6 +241,23 @@ func (o *Output) Show(ctx context.Context, env tools.Env, name, text string) err
 	return nil
 }
 
+// Replied returns where a run sent a text by Reply; nil if it did not, or if that failed.
+func (o *Output) Replied(ctx context.Context, run claybot.RunID, key string) (*claybot.Route, error) {
+	out, err := o.outbox.OutgoingByID(ctx, replyKey(run, key)+"/1")
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("look for a reply: %w", err)
+	case out.State == claybot.SendFailed:
+		return nil, nil
+	}
+	return &out.Route, nil
+}
+
+// replyKey names a text of a run.
+func replyKey(run claybot.RunID, key string) string { return fmt.Sprintf("flow/%s/%s", run, key) }
+
 // Reply sends a text of a run to a chat that an operator chose, once for each key in the run.
 // A chat that nothing may be sent to is an error in words.
 func (o *Output) Reply(ctx context.Context, agent claybot.Agent, run claybot.RunID, to claybot.Route, key, text string) error {
@@ -248,7 +265,7 @@ func (o *Output) Reply(ctx context.Context, agent claybot.Agent, run claybot.Run
 	if o.connector(to.Connector) == nil {
 		return fmt.Errorf("there is no connector %.64q", to.Connector)
 	}
-	if err := o.sender.SendOnce(ctx, out, fmt.Sprintf("flow/%s/%s", run, key), text); err != nil {
+	if err := o.sender.SendOnce(ctx, out, replyKey(run, key), text); err != nil {
 		return fmt.Errorf("send a reply: %w", err)
 	}
 	return nil

@@ -63,6 +63,12 @@ type Outputter interface {
 	Output(t *Turn) (value json.RawMessage, tainted, private bool)
 }
 
+// A Speaker is an engine whose runs send what they say before they end. Optional.
+type Speaker interface {
+	// Said returns the last of that, of the run of t; empty if it said nothing.
+	Said(ctx context.Context, t *Turn) string
+}
+
 // A Compactor is an engine that looks after the size of what an agent remembers. Optional.
 type Compactor interface {
 	// Compact yields the records that make the context shorter; none when there

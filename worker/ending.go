@@ -60,6 +60,9 @@ func (e *ending) succeeded() storage.Outcome {
 		text = ""
 	}
 	said := text
+	if before := e.saidBefore(); said == "" && before != "" {
+		said, o.Output = before, runs.Preview(before)
+	}
 	if e.job.unsent() && text != "" {
 		if text = ""; !e.answer.sent {
 			o.Silence = claybot.SilenceAutoSend
@@ -79,6 +82,20 @@ func (e *ending) succeeded() storage.Outcome {
 	}
 	o.Events = e.events.closing(runs.Finished(e.job.run.ID, said, e.tally.usage))
 	return o
+}
+
+// saidBefore is what a run sent last whose engine speaks before the end.
+func (e *ending) saidBefore() string {
+	s, ok := e.worker.engines.named(e.job.engine()).(runs.Speaker)
+	if !ok {
+		return ""
+	}
+	return s.Said(e.job.box.Context(), e.turn())
+}
+
+// turn is the run with what it remembers.
+func (e *ending) turn() *runs.Turn {
+	return &runs.Turn{Run: e.job.run, Agent: e.job.agent, History: e.talk.remembered(), Messages: e.job.messages}
 }
 
 // failed returns the outcome of a failed run: one sentence for the user, the details for

@@ -93,7 +93,7 @@ func (e *ending) answerTo(a claybot.Awaited, o storage.Outcome) storage.Posting 
 	}
 	if o, ok := e.worker.engines.named(j.engine()).(runs.Outputter); ok && content.OK {
 		content.Output = ""
-		if content.Value, content.Tainted, content.Private = o.Output(&runs.Turn{Run: j.run, Agent: j.agent, History: e.talk.remembered(), Messages: j.messages}); json.Unmarshal(content.Value, &content.Output) == nil {
+		if content.Value, content.Tainted, content.Private = o.Output(e.turn()); json.Unmarshal(content.Value, &content.Output) == nil {
 			content.Value = nil // a text
 		}
 	}

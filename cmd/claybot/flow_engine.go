@@ -53,6 +53,9 @@ func (e *engines) flowEngine(lib *library, settle flow.Settle) *flow.Engine {
 		Send: func(ctx context.Context, t *runs.Turn, to claybot.Route, key, text string) error {
 			return e.system.Output.Reply(ctx, t.Agent, t.Run.ID, to, key, text)
 		},
+		Sent: func(ctx context.Context, run claybot.RunID, key string) (*claybot.Route, error) {
+			return e.system.Output.Replied(ctx, run, key)
+		},
 		Discloses: func(ctx context.Context, t *runs.Turn, to claybot.Route) *tools.Disclosure {
 			return e.system.Output.ReplyDiscloses(ctx, tools.Env{Agent: t.Agent, Run: t.Run.ID, Route: t.Route(), Place: t.Place()}, to)
 		},

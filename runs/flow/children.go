@@ -113,6 +113,27 @@ func (e *Engine) Output(t *runs.Turn) (value json.RawMessage, tainted, private b
 	return r.Output, r.Tainted, r.Private
 }
 
+// Said implements runs.Speaker: the text of the last reply of the run; empty if it sent none.
+func (e *Engine) Said(ctx context.Context, t *runs.Turn) (text string) {
+	f, err := e.flow(ctx, t)
+	if err != nil || start(t).Dry {
+		return ""
+	}
+	runs.Walk(t.History, t.Run.ID, func(r claybot.Record, _, output map[string]json.RawMessage) bool {
+		n := f.Node(r.Name)
+		if n == nil || n.Kind != flows.KindReply || failedIn(r) {
+			return true
+		}
+		var out Result
+		var said string
+		if json.Unmarshal(output[r.Name], &out) == nil && json.Unmarshal(out.Output, &said) == nil && said != "" {
+			text = said
+		}
+		return true
+	})
+	return text
+}
+
 // lastOf is the record of the node that ended a run; nil for none.
 func lastOf(records []claybot.Record, run claybot.RunID) (last *claybot.Record) {
 	for i := range records {

@@ -44,15 +44,40 @@ func (v *visit) reply(ctx context.Context, spec *flows.Reply) (out Result, next 
 			return out, "", err
 		}
 	}
+	before, err := v.sentBefore(ctx)
+	if err != nil {
+		return out, "", err
+	}
 	for i, route := range routes {
-		if route.Connector == "" {
-			continue // the trigger has no place
+		if route.Connector == "" || slices.Contains(before, route.Dest()) {
+			continue // the trigger has no place, or the run that is replayed sent it there
 		}
 		if err := v.cfg.Send(ctx, v.state.Turn, route, v.id(fmt.Sprint(i)), text); err != nil {
 			return out, "", err
 		}
 	}
 	return v.put(text, taint), v.node.Next, nil
+}
+
+// mostRoutes is to how many chats of a reply an earlier version of a flow may have sent.
+const mostRoutes = 50
+
+// sentBefore are the destinations to which the run that is replayed sent the reply, although it did not end
+// the visit: it was stopped in between, or one of them failed.
+func (v *visit) sentBefore(ctx context.Context) (all []string, err error) {
+	if v.past == nil || v.cfg.Sent == nil || !v.past.entered(v.flow.Start, v.node.Name, v.number) {
+		return nil, nil
+	}
+	for i := range mostRoutes {
+		to, err := v.cfg.Sent(ctx, v.past.run, v.id(fmt.Sprint(i)))
+		if err != nil {
+			return nil, err
+		}
+		if to != nil {
+			all = append(all, to.Dest())
+		}
+	}
+	return all, nil
 }
 
 // maxShared is how much of a text the question shows that asks whether it may be sent.
