@@ -41,6 +41,24 @@ type Descriptor struct {
 	Profile string  `json:"profile,omitempty"` // subagent: the profile of its root; flow: its own
 }
 
+// The words behind the name of a flow in the Name of an agent that is there for one run of it.
+const (
+	FlowDryRun    = "dry run"
+	FlowDryReplay = "dry replay"
+	FlowLive      = "replay"
+)
+
+// FlowName is the name of the flow that the agent of a flow runs.
+func (d Descriptor) FlowName() string {
+	name, _, _ := strings.Cut(d.Name, " (")
+	return name
+}
+
+// Dry reports whether nothing acts in the runs of the agent of a flow.
+func (d Descriptor) Dry() bool {
+	return d.Type == AgentFlow && (strings.HasSuffix(d.Name, " ("+FlowDryRun+")") || strings.HasSuffix(d.Name, " ("+FlowDryReplay+")"))
+}
+
 // User describes the agent of one person in one channel of a connector.
 func User(connector, channelID, userID string) Descriptor {
 	return Descriptor{Type: AgentUser, Connector: connector, ChannelID: channelID, UserID: userID}

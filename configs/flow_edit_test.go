@@ -180,7 +180,7 @@ nodes:
 	if got := all[1].Edges; len(got) != 3 || strings.Join(got[1].Path, ".") != "cases.7" || got[1].To != "END" {
 		t.Errorf("the edges are %+v", got)
 	}
-	if !slices.Equal(all[2].Branches, []string{"one", "two"}) || all[3].Kind != "nothing" || all[5].Kind != "" {
+	if !slices.Equal(all[2].Parts, []string{"one", "two"}) || all[3].Kind != "nothing" || all[5].Kind != "" {
 		t.Errorf("the nodes are %+v", all)
 	}
 	if _, _, err := configs.FlowForms([]byte("a: [")); err == nil {

@@ -44,6 +44,9 @@ func formOfNode(key, n *yaml.Node) flows.Form {
 	if i := entryOf(n, "kind"); i >= 0 {
 		f.Kind = n.Content[i+1].Value
 	}
+	if f.Kind == flows.KindEach {
+		f.Parts = []string{flows.ItemPart}
+	}
 	keys := keysOf(reflect.TypeFor[flows.Common]())
 	if spec := flows.NewSpec(f.Kind); spec != nil {
 		keys = slices.Concat(keysOf(reflect.TypeOf(spec).Elem()), keys)
@@ -74,9 +77,9 @@ func formOfNode(key, n *yaml.Node) flows.Form {
 			for j := 0; j+1 < len(v.Content); j += 2 {
 				f.Edges = append(f.Edges, flows.FormEdge{Path: []string{name, v.Content[j].Value}, To: v.Content[j+1].Value})
 			}
-		case name == "branches" && v.Kind == yaml.MappingNode:
+		case name == "branches" && f.Kind == flows.KindParallel && v.Kind == yaml.MappingNode:
 			for j := 0; j+1 < len(v.Content); j += 2 {
-				f.Branches = append(f.Branches, v.Content[j].Value)
+				f.Parts = append(f.Parts, v.Content[j].Value)
 			}
 		}
 	}

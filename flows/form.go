@@ -8,7 +8,7 @@ type Form struct {
 	Line       int
 	Fields     []FormField // first the keys of the kind, then others that the file has
 	Edges      []FormEdge
-	Branches   []string // the names of the branches of a parallel node
+	Parts      []string // see Node.Parts
 }
 
 // A FormField is a key of a node.

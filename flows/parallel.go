@@ -53,6 +53,23 @@ func (p *Parallel) Need() int {
 	return n
 }
 
+// ItemPart is the part of a node of the kind each: its agents.
+const ItemPart = "item"
+
+// Parts are what works within the node beside others: the branches of a parallel one, ItemPart of
+// one of the kind each.
+func (n *Node) Parts() (names []string) {
+	if n.Kind == KindEach {
+		return []string{ItemPart}
+	}
+	if p, ok := n.Spec.(*Parallel); ok {
+		for _, b := range p.Branches {
+			names = append(names, b.Name)
+		}
+	}
+	return names
+}
+
 // All reports whether all branches have to end.
 func (p *Parallel) All() bool { return p.Join == "" || p.Join == JoinAll }
 

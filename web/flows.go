@@ -57,12 +57,13 @@ type FlowDetail struct {
 
 // A FlowNode is a node of a flow.
 type FlowNode struct {
-	Name string   `json:"name"`
-	Kind string   `json:"kind"`
-	Note string   `json:"note,omitempty"`
-	Next []string `json:"next" doc:"The nodes that may follow, the usual one first; END ends the run."`
-	Line int      `json:"line" doc:"Where the node begins in the file."`
-	Text string   `json:"text" doc:"The node as the file has it."`
+	Name  string   `json:"name"`
+	Kind  string   `json:"kind"`
+	Note  string   `json:"note,omitempty"`
+	Next  []string `json:"next" doc:"The nodes that may follow, the usual one first; END ends the run."`
+	Parts []string `json:"parts,omitempty" doc:"The branches of a node of the kind parallel; item for the agents of one of the kind each."`
+	Line  int      `json:"line" doc:"Where the node begins in the file."`
+	Text  string   `json:"text" doc:"The node as the file has it."`
 }
 
 // A FlowTrigger is what starts a flow.

@@ -95,6 +95,7 @@ type RunView struct {
 	Engine   string              `json:"engine,omitempty" doc:"The engine: react, plan, explore, undo or a graph of GET /graphs. Lists show it after the first pause or the end."`
 	Result   json.RawMessage     `json:"result,omitempty" doc:"Output of a graph so far, an object. Not in lists."`
 	Undo     []EffectView        `json:"undo,omitempty" doc:"Side effects that people may want to undo. Not in lists."`
+	Dry      bool                `json:"dry,omitempty" doc:"A dry run of a workflow, in which nothing acts. Not in responses to changes."`
 	UndoOf   claybot.RunID       `json:"undoOf,omitempty" doc:"The run whose side effects this run undoes."`
 	Feedback []claybot.Feedback  `json:"feedback,omitempty" doc:"What people said of it by reactions to its messages, oldest first; not what they withdrew."`
 	Node     string              `json:"node,omitempty" doc:"The cluster member that processes it now. Not in lists."`

@@ -71,7 +71,7 @@ func (d flowDesk) StartFlow(ctx context.Context, id claybot.MessageID, name stri
 	m := claybot.AgentMessage{ID: id, Text: claybot.Clean(in.Text), Payload: in.Payload, From: from, At: claybot.Now(), Route: &claybot.Route{}}
 	to, m := d.library.begin(f, by, f.Owner, claybot.Descriptor{Connector: claybot.ConnectorAPI}, m)
 	if in.Dry {
-		m.Flow.Dry, to = true, soloAgent(to, m, "dry run")
+		m.Flow.Dry, to = true, soloAgent(to, m, claybot.FlowDryRun)
 	}
 	return d.post(ctx, to, m)
 }

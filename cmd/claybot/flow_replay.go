@@ -116,9 +116,9 @@ func (d flowDesk) ReplayFlow(ctx context.Context, id claybot.MessageID, run clay
 	if f.Time > 0 {
 		m.Deadline = claybot.At(time.Now().Add(f.Time))
 	}
-	word := "dry replay"
+	word := claybot.FlowDryReplay
 	if in.Live {
-		word = "replay"
+		word = claybot.FlowLive
 	}
 	d.log.Info("replaying a run", "run", r.ID, "flow", f.Name, "version", f.Hash, "live", in.Live, "by", from.Name)
 	return d.post(ctx, soloAgent(claybot.Descriptor{Type: claybot.AgentFlow, Owner: r.owner, Name: f.Name, Profile: f.Profile}, m, word), m)

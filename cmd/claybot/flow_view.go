@@ -43,7 +43,7 @@ func detailOf(f *flows.Flow) web.FlowDetail {
 	lines, names := strings.Split(f.Text, "\n"), f.Names()
 	for _, n := range f.Nodes {
 		line := n.Lines[""]
-		v.Steps = append(v.Steps, web.FlowNode{Name: n.Name, Kind: n.Kind, Note: n.Note, Next: names[n.Name], Line: line, Text: blockAt(lines, line)})
+		v.Steps = append(v.Steps, web.FlowNode{Name: n.Name, Kind: n.Kind, Note: n.Note, Next: names[n.Name], Parts: n.Parts(), Line: line, Text: blockAt(lines, line)})
 	}
 	return v
 }

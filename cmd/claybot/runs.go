@@ -111,9 +111,17 @@ func (c runsListCmd) Run(e *env) error {
 			if r.Error != nil {
 				said = r.Error.Code + ": " + r.Error.Text
 			}
-			return []string{string(r.ID), string(r.State), moments(r.Started), took(r), string(r.Agent), oneLine(said)}
+			return []string{string(r.ID), stateOf(r), moments(r.Started), took(r), string(r.Agent), oneLine(said)}
 		}))
 	})
+}
+
+// stateOf is the state of a run, with a mark for a dry one.
+func stateOf(r web.RunView) string {
+	if r.Dry {
+		return string(r.State) + ", dry"
+	}
+	return string(r.State)
 }
 
 // Run shows a run with the events so far.
@@ -127,7 +135,7 @@ func (c runsShowCmd) Run(e *env) error {
 			{"run", string(v.ID)},
 			{"agent", string(v.Agent)},
 			{"engine", cmp.Or(v.Engine, "-")},
-			{"state", string(v.State)},
+			{"state", stateOf(v)},
 		}
 		rows = append(rows, field("node", v.Node)...) // empty once it has ended, waits, or without a cluster
 		rows = append(rows, []string{"took", took(v)}, []string{"tokens", tokens(v)}, []string{"cost", soFar(v, cost(v.Usage))})

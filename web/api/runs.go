@@ -50,6 +50,7 @@ var runStates = []string{
 // runAPI serves runs, their events, questions and plans, and undo.
 type runAPI struct {
 	runs      web.Runs
+	agents    web.Agents
 	undos     web.Undos
 	questions web.Questions
 	system    web.System
@@ -101,7 +102,25 @@ func (a runAPI) list(r *http.Request) (web.RunList, error) {
 		Agent: claybot.AgentID(q.Get("agent")), State: claybot.RunState(q.Get("state")), Before: claybot.RunID(q.Get("before")), Limit: limit + 1,
 	})
 	rows, next := cut(rows, limit, func(r claybot.Run) string { return string(r.ID) })
-	return web.RunList{Runs: each(rows, rowOf), Next: next}, err
+	list := web.RunList{Runs: each(rows, rowOf), Next: next}
+	for i := range rows {
+		if err == nil {
+			list.Runs[i].Dry, err = a.dry(r.Context(), rows[i])
+		}
+	}
+	return list, err
+}
+
+// dry reports whether a run is a dry run of a workflow. That of an agent that is gone is none.
+func (a runAPI) dry(ctx context.Context, run claybot.Run) (bool, error) {
+	if run.Engine != "" && !strings.HasPrefix(run.Engine, claybot.EngineFlow+":") {
+		return false, nil
+	}
+	agent, err := a.agents.Agent(ctx, run.Agent)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	}
+	return agent.Descriptor.Dry(), err
 }
 
 func runOf(r *http.Request) claybot.RunID { return claybot.RunID(r.PathValue("run")) }
@@ -116,6 +135,9 @@ func (a runAPI) get(r *http.Request) (v web.RunView, err error) {
 	}
 	v = viewRun(run)
 	if v.Requests, err = a.requests(r.Context(), run); err != nil {
+		return v, err
+	}
+	if v.Dry, err = a.dry(r.Context(), run); err != nil {
 		return v, err
 	}
 	if !run.State.Ended() {
