@@ -93,13 +93,13 @@ func (b *flowEditPages) view(r *http.Request, p web.FlowProposal, base, node str
 func drawDraft(v *flowEditView) *graphView {
 	shape := runs.Shape{Name: v.Flow, Start: v.Start, Edges: make(map[string][]string)}
 	p := pen{steps: make(map[string]flowStep), label: "Choose a node to change it.", grips: make(map[string]map[string]string)}
-	names := v.Nodes()
+	names, parts := v.Nodes(), make(map[string][]string)
 	if !slices.Contains(names, v.Start) {
 		shape.Start = ""
 	}
 	for _, f := range v.Forms {
 		s := flowStep{FlowNode: web.FlowNode{Name: f.Name, Kind: f.Kind}, Chosen: v.Chosen != nil && v.Chosen.Name == f.Name, Mark: mark{"", plural(len(f.Edges), "edge", "edges")}}
-		s.URL = "?" + url.Values{"node": {f.Name}}.Encode()
+		s.URL = "/ui/flows/" + url.PathEscape(v.Flow) + "/edit?" + url.Values{"node": {f.Name}}.Encode()
 		shape.Edges[f.Name], p.grips[f.Name] = nil, make(map[string]string)
 		for _, e := range f.Edges {
 			if !slices.Contains(v.Targets, e.To) || p.grips[f.Name][e.To] != "" {
@@ -109,6 +109,7 @@ func drawDraft(v *flowEditView) *graphView {
 			path, _ := json.Marshal(append([]string{f.Name}, e.Path...)) // strings always marshal
 			p.grips[f.Name][e.To] = string(path)
 		}
+		parts[f.Name] = f.Parts
 		if v.faulty(f.Name) {
 			p.seen.Nodes = append(p.seen.Nodes, runs.NodeSeen{Node: f.Name, State: runs.NodeFailed})
 			s.Mark.Words = "has a fault"
@@ -118,6 +119,7 @@ func drawDraft(v *flowEditView) *graphView {
 	if len(v.Forms) == 0 {
 		return nil
 	}
+	p.unfold(&shape, parts)
 	return &graphView{Name: v.Flow, Where: p.label, SVG: template.HTML(p.draw(layout(shape)))} //nolint:gosec // names are escaped one by one
 }
 

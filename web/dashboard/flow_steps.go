@@ -292,7 +292,7 @@ func (b *flowPages) readChildren(ctx context.Context, s *flowStep) error {
 			return err
 		}
 		if d := agent.Descriptor; d.Type == claybot.AgentFlow {
-			c.Name, c.Flow = d.Name, true
+			c.Name, c.Flow = d.FlowName(), true
 		} else if err == nil {
 			c.Name = calledAs(agent)
 		}
@@ -315,8 +315,9 @@ func drawFlow(v *flowView, seen seenFlow) *graphView {
 	}
 	shape := runs.Shape{Name: v.Name, Start: v.Start, Edges: make(map[string][]string)}
 	p := pen{seen: seen.graph, label: "", steps: make(map[string]flowStep)}
+	parts := make(map[string][]string)
 	for _, s := range v.Steps {
-		shape.Edges[s.Name] = s.Next
+		shape.Edges[s.Name], parts[s.Name] = s.Next, s.Parts
 		p.steps[s.Name] = s
 	}
 	if len(v.Triggers) > 0 {
@@ -331,6 +332,7 @@ func drawFlow(v *flowView, seen seenFlow) *graphView {
 		g.Where = whereWords(seen.graph)
 	}
 	p.label = g.Where
+	p.unfold(&shape, parts)
 	g.SVG = template.HTML(p.draw(layout(shape))) //nolint:gosec // names are escaped one by one
 	return g
 }

@@ -1,5 +1,7 @@
 package dashboard
 
+import "net/http"
+
 // The texts of the page that changes workflows.
 const (
 	doneFlowSaved   = "Saved, and in force."
@@ -13,3 +15,5 @@ const (
 	flowEditMend    = "Nothing was changed."
 	flowEditHeading = "Edit %s"
 )
+
+var errFlowLive = problem(http.StatusForbidden, "scope", "A live replay acts for the person of the run, and needs the scope admin.", "Replay it dry.")

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -46,6 +47,7 @@ func (b *flowPages) routes() []web.Route {
 		b.screen("/ui/flows/{flow}", "flow", b.flow),
 		b.part("/ui/flows/{flow}/now", "flow", "flow-now", b.flow),
 		b.form("POST /ui/flows/{flow}/runs", web.Operate, b.start),
+		b.form("POST /ui/flows/{flow}/replay", web.Operate, b.replay),
 	}
 }
 
@@ -59,7 +61,7 @@ type flowsView struct {
 // A flowRow is a flow with its newest runs.
 type flowRow struct {
 	web.FlowView
-	Runs []claybot.Run
+	Runs []runRow
 }
 
 func (b *flowPages) all(r *http.Request) (any, error) {
@@ -77,7 +79,8 @@ func (b *flowPages) all(r *http.Request) (any, error) {
 	v := flowsView{viewer: viewerOf(r), Faults: list.Faults}
 	for _, f := range list.Flows {
 		row := flowRow{FlowView: f}
-		if row.Runs, err = b.runsOf(r.Context(), agents, f.Name, flowNewest); err != nil {
+		row.Runs, err = b.runsOf(r.Context(), agents, f.Name, flowNewest)
+		if err != nil {
 			return nil, err
 		}
 		v.Flows = append(v.Flows, row)
@@ -91,10 +94,10 @@ func (b *flowPages) newest(ctx context.Context) ([]storage.IndexEntry, error) {
 }
 
 // runsOf are the newest runs of a flow by some agents, the newest first, at most n.
-func (b *flowPages) runsOf(ctx context.Context, agents []storage.IndexEntry, flow string, n int) (all []claybot.Run, err error) {
+func (b *flowPages) runsOf(ctx context.Context, agents []storage.IndexEntry, flow string, n int) (all []runRow, err error) {
 	looked := 0
 	for _, a := range agents {
-		if a.Descriptor.Name != flow {
+		if a.Descriptor.FlowName() != flow {
 			continue
 		}
 		if looked++; looked > n {
@@ -104,9 +107,11 @@ func (b *flowPages) runsOf(ctx context.Context, agents []storage.IndexEntry, flo
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, some...)
+		for _, run := range some {
+			all = append(all, runRow{Run: run, Name: a.Descriptor.Name})
+		}
 	}
-	slices.SortFunc(all, func(a, b claybot.Run) int { return cmp.Compare(b.ID, a.ID) })
+	slices.SortFunc(all, func(a, b runRow) int { return cmp.Compare(b.ID, a.ID) })
 	return all[:min(n, len(all))], nil
 }
 
@@ -187,9 +192,7 @@ func (b *flowPages) flow(r *http.Request) (any, error) {
 	if v.Gone && len(newest) == 0 && !v.Picked {
 		return nil, errNoFlow
 	}
-	if v.Runs, err = b.rows.runRowsOf(ctx, newest); err != nil {
-		return nil, err
-	}
+	v.Runs = newest
 	if err := b.pick(ctx, &v, q.Get("run")); err != nil {
 		return nil, err
 	}
@@ -212,10 +215,10 @@ func (b *flowPages) pick(ctx context.Context, v *flowView, id string) error {
 	if err != nil {
 		return err
 	}
-	if d := agent.Descriptor; d.Type != claybot.AgentFlow || d.Name != v.Name {
+	if d := agent.Descriptor; d.Type != claybot.AgentFlow || d.FlowName() != v.Name {
 		return errFlowRun
 	}
-	v.Run = &runRow{Run: run}
+	v.Run = &runRow{Run: run, Name: agent.Descriptor.Name}
 	_, version, begun := strings.Cut(strings.TrimPrefix(run.Engine, claybot.EngineFlow+":"), "@")
 	if begun && version == v.Version || !begun && !v.Gone {
 		return nil
@@ -271,7 +274,7 @@ func (b *flowPages) start(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	// What is different is another run, also from a page that the browser has kept.
-	key := pressKey("flow", name, r.Form.Get("key"), in.Text, string(in.Payload), in.Trigger)
+	key := pressKey("flow", name, r.Form.Get("key"), in.Text, string(in.Payload), in.Trigger, strconv.FormatBool(in.Dry))
 	who := web.User(r)
 	got, err := b.flows.StartFlow(r.Context(), claybot.MessageID(chatConnector+"/"+who+"/flow/"+key), name, claybot.Sender{UserID: who, Name: who, Program: true, NoRules: true}, in)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -280,14 +283,51 @@ func (b *flowPages) start(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("HX-Redirect", flowView{FlowDetail: web.FlowDetail{FlowView: web.FlowView{Name: name}}}.address("", string(got.Run), ""))
-	b.done(w, doneFlow)
+	b.to(w, name, got.Run)
 	return nil
+}
+
+// Replays reports whether the user may replay the run that is shown.
+func (v flowView) Replays() bool {
+	return v.Operates() && !v.Gone && v.Run != nil && v.Run.State.Ended() && !v.Run.Dry()
+}
+
+// ReplayFrom is the chosen node, if the run that is shown came there; empty: the first one.
+func (v flowView) ReplayFrom() string {
+	if v.Chosen == nil || v.Chosen.Trigger || v.Chosen.Entered == 0 {
+		return ""
+	}
+	return v.Chosen.Name
+}
+
+// replay replays a run, and leads to the new one.
+func (b *flowPages) replay(w http.ResponseWriter, r *http.Request) error {
+	if b.flows == nil {
+		return errPage
+	}
+	run, in := r.PostForm.Get("run"), web.FlowReplay{From: r.PostForm.Get("from"), Live: r.PostForm.Get("live") == "true"}
+	if in.Live && !viewerOf(r).Administers() {
+		return errFlowLive
+	}
+	who := web.User(r)
+	key := pressKey("replay", run, r.PostForm.Get("key"), in.From, strconv.FormatBool(in.Live))
+	got, err := b.flows.ReplayFlow(r.Context(), claybot.MessageID(chatConnector+"/"+who+"/flow/"+key), claybot.RunID(run), claybot.Sender{UserID: who, Name: who, Program: true, NoRules: true}, in)
+	if err != nil {
+		return err
+	}
+	b.to(w, r.PathValue("flow"), got.Run)
+	return nil
+}
+
+// to leads to a run of a flow that was started.
+func (b *flowPages) to(w http.ResponseWriter, flow string, run claybot.RunID) {
+	w.Header().Set("HX-Redirect", flowView{FlowDetail: web.FlowDetail{FlowView: web.FlowView{Name: flow}}}.address("", string(run), ""))
+	b.done(w, doneFlow)
 }
 
 // startOf reads the form of a start.
 func startOf(form url.Values) (in web.FlowStart, err error) {
-	in = web.FlowStart{Text: strings.ReplaceAll(form.Get("text"), "\r\n", "\n"), Trigger: form.Get("trigger")}
+	in = web.FlowStart{Text: strings.ReplaceAll(form.Get("text"), "\r\n", "\n"), Trigger: form.Get("trigger"), Dry: form.Get("dry") != ""}
 	payload := strings.TrimSpace(form.Get("payload"))
 	switch {
 	case utf8.RuneCountInString(in.Text) > flowTextMost:

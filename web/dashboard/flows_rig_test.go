@@ -32,6 +32,7 @@ type shelf struct {
 	inner    *flows.Flow            // that flow may start; nil for none
 	kept     map[string]*flows.Flow // by version
 	faults   []web.FlowFault
+	replayed []web.FlowReplay
 }
 
 // orderFlow has a node of several kinds. Its texts try to be markup.
@@ -173,7 +174,7 @@ func (s *shelf) Flow(_ context.Context, name, version string) (web.FlowDetail, e
 			end = f.Nodes[i+1].Lines[""] - 1
 		}
 		text := strings.TrimSpace(strings.ReplaceAll("\n"+strings.Join(lines[line-1:end], "\n"), "\n  ", "\n"))
-		v.Steps = append(v.Steps, web.FlowNode{Name: n.Name, Kind: n.Kind, Next: f.Names()[n.Name], Line: line, Text: text})
+		v.Steps = append(v.Steps, web.FlowNode{Name: n.Name, Kind: n.Kind, Next: f.Names()[n.Name], Parts: n.Parts(), Line: line, Text: text})
 	}
 	return v, nil
 }
@@ -181,6 +182,15 @@ func (s *shelf) Flow(_ context.Context, name, version string) (web.FlowDetail, e
 // CheckFlows implements web.Flows.
 func (*shelf) CheckFlows(context.Context, map[string]string) ([]web.FlowFault, error) {
 	return nil, nil
+}
+
+// ReplayFlow implements web.Flows. It starts the flow anew, dry unless it is live.
+func (s *shelf) ReplayFlow(ctx context.Context, id claybot.MessageID, run claybot.RunID, from claybot.Sender, in web.FlowReplay) (agentsystem.Accepted, error) {
+	if _, err := s.system.Overview.RunByID(ctx, run); err != nil {
+		return agentsystem.Accepted{}, err
+	}
+	s.replayed = append(s.replayed, in)
+	return s.StartFlow(ctx, id, s.flow.Name, from, web.FlowStart{Text: "again", Dry: !in.Live})
 }
 
 // StartFlow implements web.Flows.
@@ -193,5 +203,8 @@ func (s *shelf) StartFlow(ctx context.Context, id claybot.MessageID, name string
 		Route: &claybot.Route{}, Flow: &claybot.FlowStart{Name: name, Trigger: in.Trigger},
 	}
 	to := claybot.Descriptor{Type: claybot.AgentFlow, UID: string(id), Name: name, Owner: s.flow.Owner}
+	if in.Dry {
+		m.Flow.Dry, to.Name = true, name+" ("+claybot.FlowDryRun+")"
+	}
 	return s.system.Control.StartRun(ctx, agentsystem.Address{Descriptor: &to}, m)
 }

@@ -64,6 +64,8 @@ type pen struct {
 	steps map[string]flowStep
 	// grips are what the ends of edges stand for that can be dragged, by from and to; nil: none can be.
 	grips map[string]map[string]string
+	// parts are the nodes that stand for a part of another one, see unfold.
+	parts map[string]bool
 }
 
 func (p pen) draw(d drawing) string {
@@ -177,6 +179,9 @@ func (p pen) node(b *strings.Builder, n *node) {
 	}
 	if n.name == p.seen.Current {
 		class += " now"
+	}
+	if p.parts[n.name] {
+		class += " part"
 	}
 	tag, id, about := "g", "node-"+n.name, n.name
 	step, link := p.steps[n.name]

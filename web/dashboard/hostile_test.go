@@ -132,8 +132,10 @@ func casesOf(x string, who viewer) []pageCase {
 		{"nodes", "main", viewNodes(who, []nodes.Node{
 			{Key: nodes.Key{Kind: nodes.MCP, Name: x}, Type: x, State: nodes.Failed, Text: x, Uses: []nodes.Key{{Kind: nodes.Model, Name: x}}, Can: []string{nodes.Stop, nodes.Test}}, {Key: nodes.Key{Kind: nodes.Model, Name: x}, State: x},
 		})},
-		{"flows", "main", flowsView{viewer: who, Flows: []flowRow{{hostileFlow(x, who).FlowView, []claybot.Run{{ID: claybot.RunID(x), State: claybot.RunState(x)}}}}, Faults: []web.FlowFault{{File: x, Line: 3, Key: x, Text: x, Near: x}}}},
+		{"flows", "main", flowsView{viewer: who, Flows: []flowRow{{hostileFlow(x, who).FlowView, []runRow{{Run: claybot.Run{ID: claybot.RunID(x), State: claybot.RunState(x)}, Name: x}}}}, Faults: []web.FlowFault{{File: x, Line: 3, Key: x, Text: x, Near: x}}}},
 		{"flow", "main", hostileFlow(short, who)},
+		{"flow-edit", "main", hostileDraft(short, who)},
+		{"flow-edit", "editor", hostileDraft(short, who)},
 		{"setup", "main", setupView{viewer: who, Step: x, Steps: []setupMark{{x, x, true, true}}, Next: setupMark{Name: x, Title: x}}},
 		{"setup", "main", setupView{viewer: who, Elsewhere: &web.Problem{Message: x, Fix: x}}},
 		{"setup", "setup-now", hostileSetup(web.SetupModel, x, who)},

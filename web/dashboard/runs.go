@@ -55,6 +55,11 @@ type runRow struct {
 	Name, Model string
 }
 
+// Dry reports whether the run is a dry run of a workflow.
+func (r runRow) Dry() bool {
+	return claybot.Descriptor{Type: claybot.AgentFlow, Name: r.Name}.Dry() && (r.Engine == "" || strings.HasPrefix(r.Engine, claybot.EngineFlow+":"))
+}
+
 func (r runRow) Cost() string { return cost(r.Usage, r.Model) }
 
 // MS is how long the run took, negative while it goes on.

@@ -7,10 +7,10 @@ let focus = "";
 
 // A node is chosen by a click or with Enter; what was typed goes with the step.
 document.addEventListener("click", (e) => {
-  const link = e.target.closest?.("#editor a[href^='?node=']");
+  const link = e.target.closest?.("#editor a[href*='/edit?node=']");
   if (link) {
     e.preventDefault();
-    at("e-node").value = new URLSearchParams(link.getAttribute("href")).get("node");
+    at("e-node").value = new URLSearchParams(link.getAttribute("href").split("?")[1]).get("node");
     focus = "edit-node";
     at("e-show").click();
   }
@@ -33,7 +33,7 @@ function place(svg, e) {
 // nodeAt is the node under the pointer; null for none.
 function nodeAt(e) {
   const node = document.elementsFromPoint(e.clientX, e.clientY).map((x) => x.closest?.(".node")).find(Boolean);
-  return node?.id.startsWith("node-") ? node : null;
+  return node?.id.startsWith("node-") && !node.matches(".part") ? node : null;
 }
 
 document.addEventListener("pointerdown", (e) => {
