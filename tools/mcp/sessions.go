@@ -149,7 +149,7 @@ func (s *sessions) enter(l *line, session string) (name string, end func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.lines, name)
-		if s.open[session]--; s.open[session] == 0 {
+		if s.open[session]--; s.open[session] <= 0 { // below 0: the session is forgotten
 			delete(s.open, session)
 		}
 	}
@@ -175,7 +175,8 @@ func (s *sessions) keep(id, who string) {
 func (s *sessions) forget(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.owner, id) // its place in the order goes with time
+	delete(s.owner, id)             // its place in the order goes with time
+	delete(s.open, sessionMark(id)) // its other connections are about to end
 }
 
 // A sessionWriter sees which session an answer begins, and whether all of it is written.
