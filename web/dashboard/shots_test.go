@@ -94,6 +94,8 @@ func TestPictureFlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newShelf(t)
+	s.put("order", orderFlow)
+	s.editable()
 	s.put("support", string(text))
 	s.start()
 	s.mind.plan("What does the customer want", llmtest.Say(`{"intent": "refund", "order": "1001"}`))
@@ -105,4 +107,8 @@ func TestPictureFlow(t *testing.T) {
 		b.open(at + "&node=classify")
 		b.shot(filepath.Join(dir, name+".png"))
 	}
+	b.do("size", screen(1280, 1130, false))
+	b.open("/ui/flows/order/edit?node=clock")
+	b.do("a change", fill("#f-note", "Looks at the clock."), push("#e-preview"), until(`document.querySelector("#diff")`))
+	b.shot(filepath.Join(dir, "flow-edit.png"))
 }
