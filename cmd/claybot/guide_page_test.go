@@ -191,3 +191,46 @@ func TestSetupPageConsent(t *testing.T) {
 		}
 	}
 }
+
+// The page offers the providers that have names. A key of the environment goes to none of them, and one lacks its address or
+// its key until they are given.
+func TestSetupPageProviders(t *testing.T) {
+	if code, body := newGuided(t).send("GET", "/ui/setup/now?step=model", "", ""); code != http.StatusOK || !strings.Contains(body, `value="mistral"> Mistral`) || !strings.Contains(body, `value="azure" data-address> Azure OpenAI`) {
+		t.Errorf("the page is %d %s", code, body)
+	}
+	vars := map[string]string{"OPENAI_API_KEY": guidedKey, "CLAYBOT_CONFIG": filepath.Join(t.TempDir(), "claybot.yaml")}
+	e := &env{cli: &cli{}, lookup: func(name string) (string, bool) { v, ok := vars[name]; return v, ok }, environ: []string{"OPENAI_API_KEY=x"}}
+	if err := os.WriteFile(vars["CLAYBOT_CONFIG"], nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := &guide{env: e, ctx: t.Context(), say: t.Logf}
+	for _, tt := range []struct {
+		provider, address, secret, want string // the address of the model, or the problem
+	}{
+		{"mistral", "", "fake-key-of-mistral", "https://api.mistral.ai/v1"},
+		{"mistral", "", "", "The key is missing: paste it, or name the variable that has it, such as env:MISTRAL_API_KEY"},
+		{"mistral", "", "sk-or-fake-key", "That is a key of OpenRouter (sk-or-…), not of Mistral"},
+		{"azure", "", "fake-key-of-azure", "The address is missing: give that of your own resource, such as https://NAME.openai.azure.com"},
+		{"azure", "https://x.openai.azure.com", "fake-key-of-azure", "https://x.openai.azure.com"},
+		{"vllm", "", "", "http://127.0.0.1:8000/v1"},
+		{"misral", "", "", "The provider is missing: choose one"},
+	} {
+		c, err := g.choice(web.SetupAnswer{Provider: tt.provider, Address: tt.address, Secret: tt.secret, Model: "m"})
+		got := ""
+		if m, bad := g.trial(c); bad == nil {
+			got = m.BaseURL
+		}
+		if err == nil {
+			_, err = g.trial(c)
+		}
+		var no *web.Problem
+		if errors.As(err, &no) {
+			got = no.Message
+		} else if err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, tt.want) {
+			t.Errorf("%+v: got %q", tt, got)
+		}
+	}
+}
