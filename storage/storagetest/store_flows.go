@@ -20,7 +20,7 @@ var flowTests = []storeTest{
 		b.flow("order", "m3", nil)
 		is("two wait for their turn", 2, 0)
 		for _, a := range b.acquire(nodeOne, 3) {
-			ok(b.Begin(b.ctx, a.Lease, claybot.RunID("r"+a.Waiting[0].ID), []claybot.MessageID{a.Waiting[0].ID}, ""))(b)
+			ok(b.Begin(b.ctx, a.Lease, claybot.RunID("r"+a.Waiting[0].ID), []claybot.MessageID{a.Waiting[0].ID}, storage.Beginning{}))(b)
 			switch a.Waiting[0].ID {
 			case "m1":
 				is("at work", 2, 0)
