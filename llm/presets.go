@@ -45,7 +45,7 @@ type Quirks struct {
 
 // presets is the table of providers, in the order in which people see it.
 //
-// Sources, current in November 2026:
+// Sources; not all of the pages were read again when the table was written:
 //   - Azure: learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle (/openai/v1, api-key, no api-version) and
 //     learn.microsoft.com/azure/ai-foundry/openai/reference (deployments, api-version 2024-10-21).
 //   - DeepSeek: api-docs.deepseek.com/guides/json_mode (json_object, no schema).

@@ -116,8 +116,8 @@ func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 	if without&fieldUnreasoned != 0 {
 		req.Thinking = &wireChoice{Type: "disabled"}
 	}
-	// The API takes schemas that name all that may be, as strict ones do: platform.claude.com/docs/en/build-with-claude/structured-outputs,
-	// current in November 2026. The prompt has all others.
+	// The API takes schemas that name all that may be, as strict ones do: platform.claude.com/docs/en/build-with-claude/structured-outputs.
+	// The prompt has all others.
 	if f := r.Format; f != nil && f.Strict && len(f.Schema) > 0 && without&fieldFormat == 0 {
 		req.Output = &wireOutput{wireFormat{"json_schema", f.Schema}}
 	}

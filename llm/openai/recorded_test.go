@@ -68,8 +68,8 @@ type shape struct {
 	requests               int
 }
 
-// shapes are those of the providers that have names. They are written after the pages and threads that are named, which were current
-// in November 2026; none was recorded from a live server.
+// shapes are those of the providers that have names. They are written after what the named pages and threads say; not all of these
+// were read again, and no shape was recorded from a live server.
 var shapes = []shape{
 	{"openai", "usage behind the end", "platform.openai.com/docs/api-reference/chat-streaming", []recorded{answered(piece(`{"role":"assistant","content":"","refusal":null}`), piece(`{"content":"hi"}`), finished("stop"), `{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":1}}`)}, "hi", 1},
 	{"openai", "obfuscation", "platform.openai.com/docs/api-reference/chat-streaming", []recorded{answered(`{"service_tier":"default","system_fingerprint":"fp","obfuscation":"aG","choices":[{"index":0,"delta":{"content":"hi"},"logprobs":null,"finish_reason":null}]}`, finished("stop"))}, "hi", 1},

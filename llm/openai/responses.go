@@ -12,7 +12,7 @@ import (
 )
 
 // The Responses API: platform.openai.com/docs/api-reference/responses and docs/guides/reasoning (encrypted reasoning items with
-// store: false), current in November 2026. claybot has nothing stored there: it sends the whole conversation each time.
+// store: false). claybot has nothing stored there: it sends the whole conversation each time.
 
 const responsesPath = "/responses"
 
