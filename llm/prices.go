@@ -21,8 +21,8 @@ type Price struct {
 // model's name does not matter. The longest beginning that fits is taken.
 type Prices map[string]Price
 
-// DefaultPrices returns the prices that OpenAI and Anthropic published up to June 2026, and those of DeepSeek as of
-// api-docs.deepseek.com/quick_start/pricing on 22 May 2026.
+// DefaultPrices returns the prices that OpenAI and Anthropic published up to June 2026, and those of DeepSeek at its peak hours,
+// which are twice those of other hours, as of api-docs.deepseek.com/quick_start/pricing in November 2026.
 // Other providers and later models are unknown until a configuration adds them.
 func DefaultPrices() Prices {
 	return Prices{
@@ -49,8 +49,9 @@ func DefaultPrices() Prices {
 		"o3-mini":      {Input: 1.1, CachedInput: 0.55, Output: 4.4},
 		"o4-mini":      {Input: 1.1, CachedInput: 0.275, Output: 4.4},
 
-		"deepseek-v4-flash": {Input: 0.14, CachedInput: 0.0028, Output: 0.28},
-		"deepseek-v4-pro":   {Input: 0.435, CachedInput: 0.003625, Output: 0.87},
+		"deepseek-flash":    {Input: 0.3, CachedInput: 0.006, Output: 1.2},
+		"deepseek-v4-flash": {Input: 0.3, CachedInput: 0.006, Output: 1.2}, // the old name of deepseek-flash
+		"deepseek-v4-pro":   {Input: 1.32, CachedInput: 0.044, Output: 3.96},
 
 		// Names with their versions, as the next one may cost something else.
 		"claude-3-haiku":    {Input: 0.25, CachedInput: 0.03, Output: 1.25, CacheWrite: 0.3},

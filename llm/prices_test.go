@@ -6,6 +6,16 @@ import (
 	"github.com/claybot/claybot"
 )
 
+// A model whose price changes with the hour costs what it costs at the most, by each of its names.
+func TestPeakPrices(t *testing.T) {
+	u := claybot.Usage{Input: 2_000_000, CachedInput: 1_000_000, Output: 1_000_000}
+	for model, want := range map[string]int64{"deepseek-flash": 1_506_000, "deepseek-v4-flash": 1_506_000, "deepseek-v4-pro": 5_324_000} {
+		if cost, known := DefaultPrices().Cost(model, u); cost != want || !known {
+			t.Errorf("%s costs %d, %v; want %d", model, cost, known, want)
+		}
+	}
+}
+
 // What a cache saves is what the same tokens would have cost without it.
 func TestSaved(t *testing.T) {
 	p := Prices{"m": {Input: 10, CachedInput: 1, Output: 10, CacheWrite: 12.5}, "plain": {Input: 10, Output: 10}}

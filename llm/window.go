@@ -72,7 +72,7 @@ var windows = map[string]int64{
 	"open-mixtral": 32 * k, "open-mixtral-8x22b": 64 * k, "ministral": 128 * k,
 	"magistral": 40 * k, "codestral": 32 * k, "devstral": 128 * k, "pixtral": 128 * k,
 
-	"deepseek": 128_000, "deepseek-v4": 1_000_000, "deepseek-coder": 16 * k, "deepseek-coder-v2": 128_000,
+	"deepseek": 128_000, "deepseek-v4": 1_000_000, "deepseek-flash": 1_000_000, "deepseek-coder": 16 * k, "deepseek-coder-v2": 128_000,
 	"deepseek-v2": 128_000,
 
 	"phi-3": 4 * k, "phi-4": 16 * k,
@@ -94,5 +94,5 @@ var outputs = map[string]int64{
 	"claude-opus-4-6": 128_000, "claude-sonnet-4": 64_000, "claude-haiku-4": 64_000,
 
 	"gemini-1.5": 8_192, "gemini-2.0": 8_192, "gemini-2.5": 65_536, "deepseek-chat": 8_192,
-	"deepseek-v4": 384_000,
+	"deepseek-v4": 384_000, "deepseek-flash": 384_000,
 }

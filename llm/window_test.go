@@ -37,6 +37,7 @@ func TestWindow(t *testing.T) {
 		{"mistral:7b", 32_768},
 		{"mixtral-8x22b-instruct", 65_536},
 		{"deepseek-chat", 128_000},
+		{"deepseek-flash", 1_000_000},
 		{"deepseek/deepseek-r1:free", 128_000},
 		{"deepseek-coder:6.7b", 16_384},
 		{"demo", DefaultWindow},
