@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -13,12 +14,13 @@ import (
 
 // A responsesEvent is one event of a stream. Which fields are set depends on Type.
 type responsesEvent struct {
-	Type     string          `json:"type"`
-	Index    int             `json:"output_index"`
-	Item     *outputItem     `json:"item"`
-	Delta    string          `json:"delta"`
-	Response *responsesWhole `json:"response"`
-	Error    json.RawMessage `json:"error"`
+	Type      string          `json:"type"`
+	Index     int             `json:"output_index"`
+	Item      *outputItem     `json:"item"`
+	Delta     string          `json:"delta"`
+	Arguments *string         `json:"arguments"`
+	Response  *responsesWhole `json:"response"`
+	Error     json.RawMessage `json:"error"`
 }
 
 // A responsesWhole is an answer at its end, or one that is no stream.
@@ -46,12 +48,13 @@ type responsesWhole struct {
 // An outputItem is an item of an answer, as it came.
 type outputItem struct {
 	raw       json.RawMessage
-	Type      string `json:"type"`
-	Phase     string `json:"phase"`
-	CallID    string `json:"call_id"`
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-	Encrypted string `json:"encrypted_content"`
+	Type      string  `json:"type"`
+	Status    string  `json:"status"`
+	Phase     string  `json:"phase"`
+	CallID    string  `json:"call_id"`
+	Name      string  `json:"name"`
+	Arguments *string `json:"arguments"`
+	Encrypted string  `json:"encrypted_content"`
 	Content   []struct {
 		Type    string `json:"type"` // output_text or refusal
 		Text    string `json:"text"`
@@ -71,10 +74,11 @@ func (o *outputItem) UnmarshalJSON(b []byte) error {
 // A growing item is one that is being gathered.
 type growing struct {
 	outPiece
-	kind    string
-	call    int // its position among the calls
-	refused int // bytes of a refusal
-	done    bool
+	kind          string
+	call          int // its position among the calls
+	said, refused strings.Builder
+	args          bool // the arguments of the call were given, even as nothing
+	half, done    bool
 }
 
 type responsesStream struct {
@@ -139,7 +143,7 @@ func (s *responsesStream) Take(data []byte) *provider.Failure {
 	}
 	var e responsesEvent
 	if json.Unmarshal(data, &e) != nil {
-		return provider.Failed(llm.Transient, "a part of the answer cannot be read")
+		return errUnreadable()
 	}
 	if e.Type == "error" || set(e.Error) {
 		return provider.Said(s.api.Problem(0, data))
@@ -150,6 +154,12 @@ func (s *responsesStream) Take(data []byte) *provider.Failure {
 		return s.begin(&e)
 	case "response.output_text.delta", "response.refusal.delta", "response.function_call_arguments.delta":
 		return s.grow(&e)
+	case "response.function_call_arguments.done":
+		g := s.items[e.Index]
+		if g == nil || g.call < 0 {
+			return errUnreadable()
+		}
+		return s.arguments(g, e.Arguments)
 	case "response.output_item.done":
 		if s.items[e.Index] == nil {
 			if fail := s.begin(&e); fail != nil {
@@ -168,7 +178,7 @@ func (s *responsesStream) Take(data []byte) *provider.Failure {
 
 func (s *responsesStream) begin(e *responsesEvent) *provider.Failure {
 	if e.Item == nil || s.items[e.Index] != nil {
-		return provider.Failed(llm.Transient, "a part of the answer cannot be read")
+		return errUnreadable()
 	}
 	if len(s.order) == maxCalls {
 		return provider.Failed(llm.Permanent, "%s", errTooManyCalls.Error())
@@ -186,18 +196,82 @@ func (s *responsesStream) begin(e *responsesEvent) *provider.Failure {
 func (s *responsesStream) grow(e *responsesEvent) *provider.Failure {
 	g := s.items[e.Index]
 	if g == nil || g.done {
-		return provider.Failed(llm.Transient, "a part of the answer cannot be read")
+		return errUnreadable()
 	}
 	s.Grown = provider.Grows(e.Delta)
 	switch {
 	case g.call >= 0:
+		g.args = true
 		s.Args[g.call] = append(s.Args[g.call], e.Delta...)
 	case e.Type == "response.refusal.delta":
-		g.refused += len(e.Delta)
-		s.Refusal.WriteString(e.Delta)
+		s.refuse(g, e.Delta)
 	default:
-		g.Bytes += len(e.Delta)
-		s.Say(e.Delta)
+		s.say(g, e.Delta)
+	}
+	return nil
+}
+
+func (s *responsesStream) say(g *growing, text string) {
+	g.Bytes += len(text)
+	g.said.WriteString(text)
+	s.Say(text)
+}
+
+func (s *responsesStream) refuse(g *growing, text string) {
+	g.refused.WriteString(text)
+	s.Refusal.WriteString(text)
+}
+
+func errUnreadable() *provider.Failure {
+	return provider.Failed(llm.Transient, "a part of the answer cannot be read")
+}
+
+func errDiffers() *provider.Failure {
+	return provider.Failed(llm.Transient, "the answer has at its end not what came before")
+}
+
+// arguments takes the whole arguments of a call: those that came before have to be the same JSON.
+func (s *responsesStream) arguments(g *growing, whole *string) *provider.Failure {
+	if whole == nil {
+		return nil
+	}
+	g.args = true
+	came := s.Args[g.call]
+	switch {
+	case *whole == "":
+	case len(came) == 0 || sameJSON(came, []byte(*whole)):
+		s.Args[g.call] = []byte(*whole)
+	default:
+		return errDiffers()
+	}
+	return nil
+}
+
+// sameJSON reports whether two texts differ in the blanks of JSON at most.
+func sameJSON(a, b []byte) bool {
+	var x, y bytes.Buffer
+	return bytes.Equal(a, b) || json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}
+
+// rest takes the whole text of an item, and the whole of its refusal: more than what came is added, nothing in its place is no
+// change, and anything else is not the same answer.
+func (s *responsesStream) rest(g *growing, item *outputItem) *provider.Failure {
+	var said, refused strings.Builder
+	for _, c := range item.Content {
+		said.WriteString(c.Text)
+		refused.WriteString(c.Refusal)
+	}
+	text, more := strings.CutPrefix(said.String(), g.said.String())
+	why, also := strings.CutPrefix(refused.String(), g.refused.String())
+	last := g == s.order[len(s.order)-1] // else the rest would stand behind the text of another item
+	switch {
+	case said.Len() > 0 && !more, refused.Len() > 0 && !also, !last && more && text != "":
+		return errDiffers()
+	case more:
+		s.say(g, text)
+	}
+	if also {
+		s.refuse(g, why)
 	}
 	return nil
 }
@@ -206,32 +280,27 @@ func (s *responsesStream) grow(e *responsesEvent) *provider.Failure {
 func (s *responsesStream) end(e *responsesEvent) *provider.Failure {
 	g, item := s.items[e.Index], e.Item
 	if item == nil || g.done {
-		return provider.Failed(llm.Transient, "a part of the answer cannot be read")
+		return errUnreadable()
 	}
-	g.done, g.Phase = true, item.Phase
+	g.done, g.half, g.Phase = true, item.Status == "incomplete", item.Phase
 	switch {
 	case g.call >= 0:
-		s.Args[g.call] = []byte(item.Arguments)
 		s.Calls[g.call].ID, s.Calls[g.call].Name = cmp.Or(item.CallID, s.Calls[g.call].ID), cmp.Or(item.Name, s.Calls[g.call].Name)
+		return s.arguments(g, item.Arguments)
 	case g.kind == "reasoning":
 		if item.Encrypted != "" {
 			g.Reasoning, s.kept = item.raw, s.kept+len(item.raw)
 			s.Hidden = max(s.Hidden, len(item.Encrypted)/2)
 		}
-	case g.Bytes+g.refused == 0: // nothing of it came before
-		for _, c := range item.Content {
-			g.Bytes += len(c.Text)
-			s.Say(c.Text)
-			s.Refusal.WriteString(c.Refusal)
-		}
+		return nil
 	}
-	return nil
+	return s.rest(g, item)
 }
 
 // finish takes the end of the answer.
 func (s *responsesStream) finish(w *responsesWhole) *provider.Failure {
 	if w == nil {
-		return provider.Failed(llm.Transient, "a part of the answer cannot be read")
+		return errUnreadable()
 	}
 	s.Model = cmp.Or(w.Model, s.Model)
 	if u := w.Usage; u != nil {
@@ -242,14 +311,46 @@ func (s *responsesStream) finish(w *responsesWhole) *provider.Failure {
 	switch {
 	case set(w.Error):
 		return provider.Said(s.api.Problem(0, []byte(`{"error":`+string(w.Error)+`}`)))
-	case w.Status == "completed":
-		s.Stop = w.Status
-	case w.Status == "incomplete" && w.Details != nil:
-		s.Stop = cmp.Or(w.Details.Reason, w.Status)
+	case w.Status == "completed", w.Status == "incomplete" && w.Details != nil:
 	default:
 		return provider.Failed(llm.Transient, "the provider ended the answer with %q", strings.ToValidUTF8(w.Status[:min(len(w.Status), 40)], ""))
 	}
-	s.Done = true
+	if fail := s.settle(w); fail != nil {
+		return fail
+	}
+	s.Stop, s.Done = w.Status, true
+	if w.Status == "incomplete" {
+		s.Stop = cmp.Or(w.Details.Reason, w.Status)
+	}
+	return nil
+}
+
+// settle takes the items that the end of the answer has, where none came before, and checks that those that came are all, and
+// whole. The end may have none.
+func (s *responsesStream) settle(w *responsesWhole) *provider.Failure {
+	came := len(s.order)
+	if came > 0 && len(w.Output) > came {
+		return errDiffers()
+	}
+	for i := 0; came == 0 && i < len(w.Output); i++ {
+		e := &responsesEvent{Index: i, Item: &w.Output[i]}
+		fail := s.begin(e)
+		if fail == nil {
+			fail = s.end(e)
+		}
+		if fail != nil {
+			return fail
+		}
+	}
+	for _, g := range s.order {
+		switch {
+		case w.Status != "completed" || !g.done: // see Stopped and Complete
+		case g.half:
+			return provider.Failed(llm.Transient, "the provider ended a part of the answer in its middle")
+		case g.call >= 0 && !g.args:
+			return provider.Failed(llm.Transient, "a call came without its arguments")
+		}
+	}
 	return nil
 }
 
@@ -260,14 +361,5 @@ func (s *responsesStream) Whole(body []byte) (fail *provider.Failure, ok bool) {
 		return nil, false
 	}
 	s.Events = 1
-	for i := range w.Output {
-		e := &responsesEvent{Index: i, Item: &w.Output[i]}
-		if fail = s.begin(e); fail == nil {
-			fail = s.end(e)
-		}
-		if fail != nil {
-			return fail, true
-		}
-	}
 	return s.finish(&w), true
 }

@@ -164,6 +164,80 @@ func TestResponsesShapes(t *testing.T) {
 	}
 }
 
+// What a stream brings in pieces, at the end of an item and at the end of the answer is one answer: nothing of it is lost, and where
+// they differ, it is no answer.
+func TestResponsesSettled(t *testing.T) {
+	const (
+		begun  = `{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"a","name":"look","arguments":""}}`
+		args   = `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{\"x\":1}"}`
+		whole  = `{"type":"response.function_call_arguments.done","output_index":0,"arguments":"{\"x\": 1}"}`
+		other  = `{"type":"response.function_call_arguments.done","output_index":0,"arguments":"{\"x\":2}"}`
+		end    = `{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"a","name":"look"}}`
+		none   = `{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"a","name":"look","arguments":""}}`
+		second = `{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"a","name":"look","arguments":"{\"x\":2}"}}`
+		half   = `{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","status":"incomplete","call_id":"a","name":"look","arguments":"{\"x\":"}}`
+		text   = `{"type":"response.output_item.added","output_index":0,"item":{"type":"message","content":[]}}`
+		hi     = `{"type":"response.output_text.delta","output_index":0,"delta":"hi"}`
+		said   = `{"type":"message","status":"completed","content":[{"type":"output_text","text":"hi"}]}`
+		called = `{"type":"function_call","call_id":"a","name":"look","arguments":"{\"x\":1}"}`
+	)
+	done := func(item string) string {
+		return `{"type":"response.output_item.done","output_index":0,"item":` + item + `}`
+	}
+	completed := func(items ...string) string {
+		return `{"type":"response.completed","response":{"status":"completed","output":[` + strings.Join(items, ",") + `]}}`
+	}
+	const bound = `{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}}`
+	for _, tt := range []struct {
+		name   string
+		events []string
+		want   string
+	}{
+		{"arguments in pieces alone", []string{begun, args, end, completed()}, ` look({"x":1})`},
+		{"arguments at their end alone", []string{begun, whole, end, completed()}, ` look({"x": 1})`},
+		{"arguments each time", []string{begun, args, whole, done(called), completed(called)}, ` look({"x":1})`},
+		{"arguments that nothing follows", []string{begun, args, none, completed()}, ` look({"x":1})`},
+		{"arguments of nothing", []string{begun, none, completed()}, ` look()`},
+		{"no arguments", []string{begun, end, completed()}, "!transient"},
+		{"other arguments at their end", []string{begun, args, other, end, completed()}, "!transient"},
+		{"other arguments at the end of the item", []string{begun, args, second, completed()}, "!transient"},
+		{"end of the arguments of no call", []string{text, whole, completed()}, "!transient"},
+		{"half a call", []string{begun, half, completed()}, "!transient"},
+		{"half a call at a bound", []string{begun, half, bound}, " (length)"},
+		{"half a text", []string{text, hi, done(strings.Replace(said, "completed", "incomplete", 1)), completed()}, "!transient"},
+		{"half a text at a bound", []string{text, hi, done(strings.Replace(said, "completed", "incomplete", 1)), bound}, "hi (length)"},
+		{"only the end", []string{completed(said, called)}, `hi look({"x":1})`},
+		{"a call only at the end", []string{text, hi, done(said), completed(said, called)}, "!transient"},
+		{"no items at the end", []string{text, hi, done(said), completed()}, "hi"},
+		{"no text at its end", []string{text, hi, done(`{"type":"message","content":[]}`), completed()}, "hi"},
+		{"more text at its end", []string{text, hi, done(strings.Replace(said, `"hi"`, `"hi, all of it"`, 1)), completed()}, "hi, all of it"},
+		{"less text at its end", []string{text, hi, done(strings.Replace(said, `"hi"`, `"h"`, 1)), completed()}, "!transient"},
+		{"other text at its end", []string{text, hi, done(strings.Replace(said, `"hi"`, `"no"`, 1)), completed()}, "!transient"},
+		{"more text behind another item", []string{text, hi, strings.Replace(done(said), `"output_index":0`, `"output_index":1`, 1), done(strings.Replace(said, `"hi"`, `"hi, all"`, 1)), completed()}, "!transient"},
+	} {
+		body, shown := "data: "+strings.Join(tt.events, "\n\ndata: ")+"\n\n", ""
+		r := ask("x")
+		r.Delta = func(_ int, text string) { shown += text }
+		resp, err := named(t, "openai-responses", "", "m", &canned{kind: "text/event-stream", body: body}).Chat(t.Context(), r)
+		got := resp.Text
+		if err == nil && shown != got {
+			t.Errorf("%s: shows %q of %q", tt.name, shown, got)
+		}
+		for _, c := range resp.Calls {
+			got += " " + c.Name + "(" + c.Args + ")"
+		}
+		if resp.Stop == llm.StopLength {
+			got += " (length)"
+		}
+		if e, failed := errors.AsType[*llm.Error](err); failed {
+			got = "!" + string(e.Class)
+		}
+		if got != tt.want {
+			t.Errorf("%s: got %q, want %q; %v", tt.name, got, tt.want, err)
+		}
+	}
+}
+
 // A stream that breaks at any byte is no answer.
 func TestResponsesCut(t *testing.T) {
 	s, c := serve(t, openaitest.Config{}, Config{Quirks: &responding})
