@@ -57,6 +57,7 @@ func (e *engines) register(system *agentsystem.AgentSystem) {
 		},
 		RequireTool: func(a claybot.Agent) int { return e.config.profile(a).RequireTool },
 		Tools:       e.box.of,
+		Ready:       e.box.tooling.servers.manager.Ready,
 		Approve:     e.rules,
 		Limits:      e.limits,
 		Place:       e.place,

@@ -39,6 +39,9 @@ const DefaultMaxSteps = 64
 type Loop struct {
 	Model func(claybot.Agent) llm.Model  // nil result: nothing is configured
 	Tools func(claybot.Agent) *tools.Set // nil, or a nil result: no tools
+	// Ready waits, before a run goes on with calls that have no result yet, for tools with
+	// these names that are about to be there, and reports whether it did; nil: there are none.
+	Ready func(ctx context.Context, names []string) bool
 	// Prompt is the system prompt of a run, or of no run where the Turn has no
 	// messages. An error ends the run; looking after the context does without.
 	Prompt func(*runs.Turn) (string, error)
@@ -83,7 +86,7 @@ var (
 // save those of the turn's functions and the cause of a canceled ctx.
 func (l *Loop) Run(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record, error] {
 	return func(yield func(claybot.Record, error) bool) {
-		p := l.pass(t, yield)
+		p := l.ready(ctx, t, yield)
 		err := promptError(p.prompt)
 		if err == nil {
 			err = p.run(ctx)
@@ -93,6 +96,19 @@ func (l *Loop) Run(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record, 
 			yield(claybot.Record{}, err)
 		}
 	}
+}
+
+// ready is pass, after the tools of the calls that are left from an earlier pass are there.
+func (l *Loop) ready(ctx context.Context, t *runs.Turn, yield func(claybot.Record, error) bool) *pass {
+	p := l.pass(t, yield)
+	var names []string
+	for _, c := range p.talk.progress.pending {
+		names = append(names, c.Name)
+	}
+	if len(names) > 0 && l.Ready != nil && l.Ready(ctx, names) {
+		return l.pass(t, yield)
+	}
+	return p
 }
 
 // promptError ends a run whose prompt cannot be made.

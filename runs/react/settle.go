@@ -15,7 +15,7 @@ import (
 // rules are for these calls, in place of those of the agent; nil: those of the agent.
 func (l *Loop) Settle(ctx context.Context, t *runs.Turn, rules *Rules, yield func(claybot.Record) error) error {
 	var failed error
-	p := l.pass(t, func(r claybot.Record, _ error) bool {
+	p := l.ready(ctx, t, func(r claybot.Record, _ error) bool {
 		failed = yield(r)
 		return failed == nil
 	})

@@ -30,6 +30,9 @@ type link struct {
 
 	unkept *unkept // by authorization alone: the tokens that are not stored yet
 
+	tried chan struct{} // closed when the first try to connect has ended
+	first sync.Once     // closes it
+
 	mu     sync.Mutex       // of what follows
 	live   *live            // nil while there is no connection
 	asking map[*asking]bool // the calls that go on
@@ -72,6 +75,7 @@ func newLink(m *Manager, s Server) *link {
 	l := &link{
 		m: m, server: s, red: newRedactor(s.secrets()), health: health{state: StateStarting, since: time.Now()},
 		kick: make(chan struct{}, 1), retry: make(chan struct{}, 1), turn: workspace.NewTurn(), unkept: new(unkept),
+		tried: make(chan struct{}),
 	}
 	if s.Stopped {
 		l.state = StateStopped
@@ -371,12 +375,14 @@ func (l *link) up(c *live) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.live, l.says, l.state, l.since, l.lastErr = c, says, StateConnected, time.Now(), ""
+	l.first.Do(func() { close(l.tried) })
 }
 
 func (l *link) down(state string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.live, l.state, l.since = nil, state, time.Now()
+	l.first.Do(func() { close(l.tried) })
 	if err != nil {
 		l.lastErr = l.red.line(err.Error())
 	}

@@ -160,6 +160,30 @@ func (m *Manager) Tools(servers []string) []tools.Tool {
 	return all
 }
 
+// Ready waits for servers that were not connected yet since they were set up, at most as
+// long as that may take, if a tool with one of the full names may be theirs. It reports
+// whether it waited: Tools may be others then.
+func (m *Manager) Ready(ctx context.Context, names []string) (waited bool) {
+	ctx, cancel := context.WithTimeout(ctx, helloTimeout+listTimeout)
+	defer cancel()
+	for _, l := range m.all() {
+		if l.refused != nil || l.server.Stopped || !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, l.server.Name+"_") }) {
+			continue
+		}
+		select {
+		case <-l.tried:
+			continue
+		default:
+		}
+		waited = true
+		select {
+		case <-l.tried:
+		case <-ctx.Done():
+		}
+	}
+	return waited
+}
+
 // Generation changes whenever Tools does.
 func (m *Manager) Generation() uint64 { return m.generation.Load() }
 
