@@ -59,6 +59,11 @@ func (d Descriptor) Dry() bool {
 	return d.Type == AgentFlow && (strings.HasSuffix(d.Name, " ("+FlowDryRun+")") || strings.HasSuffix(d.Name, " ("+FlowDryReplay+")"))
 }
 
+// LiveReplay reports whether the runs of the agent of a flow use the results of another run again, and act.
+func (d Descriptor) LiveReplay() bool {
+	return d.Type == AgentFlow && strings.HasSuffix(d.Name, " ("+FlowLive+")")
+}
+
 // User describes the agent of one person in one channel of a connector.
 func User(connector, channelID, userID string) Descriptor {
 	return Descriptor{Type: AgentUser, Connector: connector, ChannelID: channelID, UserID: userID}

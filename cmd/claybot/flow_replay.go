@@ -94,6 +94,9 @@ func (d flowDesk) ReplayFlow(ctx context.Context, id claybot.MessageID, run clay
 	if err != nil {
 		return none, err
 	}
+	if in.Live && r.message.Flow.Replay != nil { // it has no records of what it took over from that run
+		return none, web.Refusal(fmt.Sprintf("the run %s is a replay; only the run %s can be replayed live", r.ID, r.message.Flow.Replay.Run))
+	}
 	f, err := d.versionFor(ctx, r, in.AsBegun)
 	if err != nil {
 		return none, err

@@ -56,9 +56,14 @@ func TestFlowReplayPage(t *testing.T) {
 	if got := stranger.do(http.MethodPost, "/ui/flows/order/replay", form, "Authorization", "Bearer "+made.Token); got.code != http.StatusForbidden || len(s.replayed) != before {
 		t.Errorf("a live replay by an operator = %d %s", got.code, got.body)
 	}
-	if got := v.do(http.MethodPost, "/ui/flows/order/replay", form); got.code != http.StatusNoContent || !s.replayed[len(s.replayed)-1].Live {
-		t.Errorf("a live replay = %d %s", got.code, got.body)
+	live := v.do(http.MethodPost, "/ui/flows/order/replay", form)
+	if live.code != http.StatusNoContent || !s.replayed[len(s.replayed)-1].Live {
+		t.Errorf("a live replay = %d %s", live.code, live.body)
 	}
+	where := live.head.Get("HX-Redirect")
+	s.reached(where, claybot.RunSucceeded)
+	says(t, v.page(where), `id="replay-dry"`)
+	denies(t, v.page(where), `id="replay-live"`) // only the first run knows what has acted
 	form.Set("run", "nothing")
 	if got := v.do(http.MethodPost, "/ui/flows/order/replay", form); got.code != http.StatusNotFound {
 		t.Errorf("a replay of nothing = %d %s", got.code, got.body)

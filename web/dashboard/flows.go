@@ -108,7 +108,7 @@ func (b *flowPages) runsOf(ctx context.Context, agents []storage.IndexEntry, flo
 			return nil, err
 		}
 		for _, run := range some {
-			all = append(all, runRow{Run: run, Name: a.Descriptor.Name})
+			all = append(all, runRow{Run: run, Name: a.Descriptor.Name, Of: a.Descriptor})
 		}
 	}
 	slices.SortFunc(all, func(a, b runRow) int { return cmp.Compare(b.ID, a.ID) })
@@ -218,7 +218,7 @@ func (b *flowPages) pick(ctx context.Context, v *flowView, id string) error {
 	if d := agent.Descriptor; d.Type != claybot.AgentFlow || d.FlowName() != v.Name {
 		return errFlowRun
 	}
-	v.Run = &runRow{Run: run, Name: agent.Descriptor.Name}
+	v.Run = &runRow{Run: run, Name: agent.Descriptor.Name, Of: agent.Descriptor}
 	_, version, begun := strings.Cut(strings.TrimPrefix(run.Engine, claybot.EngineFlow+":"), "@")
 	if begun && version == v.Version || !begun && !v.Gone {
 		return nil
@@ -290,6 +290,12 @@ func (b *flowPages) start(w http.ResponseWriter, r *http.Request) error {
 // Replays reports whether the user may replay the run that is shown.
 func (v flowView) Replays() bool {
 	return v.Operates() && !v.Gone && v.Run != nil && v.Run.State.Ended() && !v.Run.Dry()
+}
+
+// ReplaysLive reports whether the user may have nodes of the run act again. A live replay is not the run that
+// knows what they did.
+func (v flowView) ReplaysLive() bool {
+	return v.Administers() && v.Replays() && !v.Run.Of.LiveReplay()
 }
 
 // ReplayFrom is the chosen node, if the run that is shown came there; empty: the first one.

@@ -190,11 +190,24 @@ func (s *shelf) ReplayFlow(ctx context.Context, id claybot.MessageID, run claybo
 		return agentsystem.Accepted{}, err
 	}
 	s.replayed = append(s.replayed, in)
-	return s.StartFlow(ctx, id, s.flow.Name, from, web.FlowStart{Text: "again", Dry: !in.Live})
+	word := claybot.FlowDryReplay
+	if in.Live {
+		word = claybot.FlowLive
+	}
+	return s.startAs(ctx, id, s.flow.Name, word, from, web.FlowStart{Text: "again", Dry: !in.Live})
 }
 
 // StartFlow implements web.Flows.
 func (s *shelf) StartFlow(ctx context.Context, id claybot.MessageID, name string, from claybot.Sender, in web.FlowStart) (agentsystem.Accepted, error) {
+	word := ""
+	if in.Dry {
+		word = claybot.FlowDryRun
+	}
+	return s.startAs(ctx, id, name, word, from, in)
+}
+
+// startAs starts a flow in an agent with a word behind its name.
+func (s *shelf) startAs(ctx context.Context, id claybot.MessageID, name, word string, from claybot.Sender, in web.FlowStart) (agentsystem.Accepted, error) {
 	if name != s.flow.Name {
 		return agentsystem.Accepted{}, storage.ErrNotFound
 	}
@@ -203,8 +216,9 @@ func (s *shelf) StartFlow(ctx context.Context, id claybot.MessageID, name string
 		Route: &claybot.Route{}, Flow: &claybot.FlowStart{Name: name, Trigger: in.Trigger},
 	}
 	to := claybot.Descriptor{Type: claybot.AgentFlow, UID: string(id), Name: name, Owner: s.flow.Owner}
-	if in.Dry {
-		m.Flow.Dry, to.Name = true, name+" ("+claybot.FlowDryRun+")"
+	m.Flow.Dry = in.Dry
+	if word != "" {
+		to.Name += " (" + word + ")"
 	}
 	return s.system.Control.StartRun(ctx, agentsystem.Address{Descriptor: &to}, m)
 }

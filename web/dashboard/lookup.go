@@ -54,19 +54,28 @@ func (b lookup) lastModel(ctx context.Context, e storage.IndexEntry) (string, er
 }
 
 func (b lookup) runRowsOf(ctx context.Context, all []claybot.Run) ([]runRow, error) {
-	names := make(map[claybot.AgentID]string)
+	names := make(map[claybot.AgentID]runRow)
 	rows := make([]runRow, len(all))
 	for i, run := range all {
 		model, err := b.modelOf(ctx, run)
 		if _, ok := names[run.Agent]; !ok && err == nil {
-			names[run.Agent], err = b.agentName(ctx, run.Agent)
+			names[run.Agent], err = b.runRowOf(ctx, run)
 		}
 		if err != nil {
 			return nil, err
 		}
-		rows[i] = runRow{run, names[run.Agent], model}
+		rows[i] = runRow{Run: run, Name: names[run.Agent].Name, Model: model, Of: names[run.Agent].Of}
 	}
 	return rows, nil
+}
+
+// runRowOf names the agent of a run.
+func (b lookup) runRowOf(ctx context.Context, run claybot.Run) (runRow, error) {
+	e, err := b.agents.Agent(ctx, run.Agent)
+	if errors.Is(err, storage.ErrNotFound) {
+		return runRow{Run: run, Name: string(run.Agent)}, nil
+	}
+	return runRow{Run: run, Name: calledAs(e), Of: e.Descriptor}, err
 }
 
 // firstAnswer is the number of first events of a run that are searched for its

@@ -53,12 +53,11 @@ func (b *runPages) routes() []web.Route {
 type runRow struct {
 	claybot.Run
 	Name, Model string
+	Of          claybot.Descriptor // of that agent; none of one that is gone
 }
 
 // Dry reports whether the run is a dry run of a workflow.
-func (r runRow) Dry() bool {
-	return claybot.Descriptor{Type: claybot.AgentFlow, Name: r.Name}.Dry() && (r.Engine == "" || strings.HasPrefix(r.Engine, claybot.EngineFlow+":"))
-}
+func (r runRow) Dry() bool { return r.Of.Dry() }
 
 func (r runRow) Cost() string { return cost(r.Usage, r.Model) }
 
@@ -152,8 +151,8 @@ func (b *runPages) run(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := runView{viewer: viewerOf(r), runRow: runRow{Run: run}, Kinds: eventKinds}
-	if v.Name, err = b.rows.agentName(ctx, run.Agent); err != nil {
+	v := runView{viewer: viewerOf(r), Kinds: eventKinds}
+	if v.runRow, err = b.rows.runRowOf(ctx, run); err != nil {
 		return nil, err
 	}
 	if v.Usage, err = runs.SoFar(run, func(seq int64) iter.Seq2[claybot.Event, error] { return b.runs.Events(ctx, run.ID, seq) }); err != nil {
