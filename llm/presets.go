@@ -62,7 +62,7 @@ var presets = []Preset{
 		Form: "sk-proj-", Quirks: Quirks{System: true, Completion: true},
 	},
 	{
-		Name: "openai-responses", Title: "OpenAI, Responses API", API: APIOpenAI, URL: "https://api.openai.com/v1", Key: "OPENAI_API_KEY",
+		Name: "openai-responses", Title: "OpenAI, Responses API", API: APIOpenAI, URL: "https://api.openai.com/v1", Host: "openai.com", Key: "OPENAI_API_KEY",
 		Quirks: Quirks{Responses: true, System: true},
 	},
 	{
@@ -119,8 +119,8 @@ func QuirksAt(address string) Quirks {
 	return q
 }
 
-// PresetAt returns the provider whose own server an address is on; ok is false for none, as for a server that anybody may
-// run.
+// PresetAt returns the provider whose own server an address is on, the first one of those that share it; ok is false for none,
+// as for a server that anybody may run.
 func PresetAt(address string) (p Preset, ok bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" {

@@ -224,7 +224,7 @@ func strange(key string, m configs.Model) error {
 		return nil
 	}
 	for _, p := range append(llm.Presets(), otherKeys...) {
-		if p.Form != "" && p.Name != own.Name && strings.HasPrefix(key, p.Form) {
+		if p.Form != "" && p.Key != own.Key && strings.HasPrefix(key, p.Form) {
 			return fmt.Errorf("that is a key of %s (%s…), not of %s; choose its provider. Nothing was sent or stored", p.Title, p.Form, own.Title)
 		}
 	}

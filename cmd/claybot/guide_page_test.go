@@ -210,6 +210,8 @@ func TestSetupPageProviders(t *testing.T) {
 		{"mistral", "", "fake-key-of-mistral", "https://api.mistral.ai/v1"},
 		{"mistral", "", "", "The key is missing: paste it, or name the variable that has it, such as env:MISTRAL_API_KEY"},
 		{"mistral", "", "sk-or-fake-key", "That is a key of OpenRouter (sk-or-…), not of Mistral"},
+		{"openai-responses", "", "sk-proj-FAKE-key", ""},
+		{"openai-responses", "", "sk-or-fake-key", "That is a key of OpenRouter (sk-or-…), not of OpenAI"},
 		{"azure", "", "fake-key-of-azure", "The address is missing: give that of your own resource, such as https://NAME.openai.azure.com"},
 		{"azure", "https://x.openai.azure.com", "fake-key-of-azure", "https://x.openai.azure.com"},
 		{"vllm", "", "", "http://127.0.0.1:8000/v1"},
@@ -229,8 +231,11 @@ func TestSetupPageProviders(t *testing.T) {
 		} else if err != nil {
 			got = err.Error()
 		}
-		if !strings.Contains(got, tt.want) {
+		if !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
 			t.Errorf("%+v: got %q", tt, got)
+		}
+		if open := anywhere(tt.provider); open != (tt.provider == "vllm") {
+			t.Errorf("anybody may run %s: %v", tt.provider, open)
 		}
 	}
 }
