@@ -81,6 +81,7 @@ type api struct {
 	cfg      Config
 	quirks   llm.Quirks
 	of       string      // of the states of its answers
+	refused  refusals    // states that the server did not take back
 	reasons  atomic.Bool // it gives the reasons of ends
 	fallback bool
 	tools    toolsCache

@@ -79,7 +79,7 @@ func (p *problem) inStream() {
 		return
 	}
 	for sign, status := range map[string]int{
-		"rate_limit": 429, "insufficient_quota": 429, "invalid_request": 400,
+		"rate_limit": 429, "insufficient_quota": 429, "invalid_request": 400, "invalid_prompt": 400,
 		"context_length": 400, "authentication": 401, "invalid_api_key": 401, "permission": 403,
 		"not_found": 404,
 	} {
@@ -150,7 +150,7 @@ func (p *problem) refused() (always, once uint32) {
 		if p.has("image") && p.has(blindSigns...) {
 			return fieldImages, 0
 		}
-		return 0, 0
+		return 0, p.lost()
 	case http.StatusInternalServerError:
 		if p.has("image") {
 			return 0, fieldImages
@@ -202,12 +202,15 @@ func (p *problem) state() (always, once uint32) {
 	has := func(signs ...string) bool {
 		return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(said, sign) })
 	}
+	once = p.lost()
 	signature := has("thought signature", "thought_signature")
 	switch {
 	case has("encrypted content is not supported") || has("'include'") && has(unknownSigns...):
 		return fieldInclude, 0
-	case has("encrypted content", "encrypted_content", "of type 'reasoning'"):
+	case once != 0, has("encrypted content", "encrypted_content", "of type 'reasoning'"):
 		return 0, fieldState
+	case has("'input[") && has(unknownSigns...):
+		return fieldState, 0
 	case !signature && !has("reasoning_content", "reasoning_details"):
 		return 0, 0
 	case has(unknownSigns...):
@@ -218,4 +221,13 @@ func (p *problem) state() (always, once uint32) {
 		return fieldUnreasoned, 0
 	}
 	return 0, fieldState
+}
+
+// lost returns fieldState for a problem with an item of an answer that the server does not have; with status 404, it is no unknown
+// address.
+func (p *problem) lost() uint32 {
+	if strings.Contains(strings.ToLower(p.message), "items are not persisted") {
+		return fieldState
+	}
+	return 0
 }

@@ -19,7 +19,7 @@ type recorded struct {
 }
 
 // A playing transport answers with recorded answers, and counts those that are paid for: they came with status 200, and the
-// provider does not call them an error.
+// provider does not call them an error, or counts tokens all the same.
 type playing struct {
 	all            []recorded
 	requests, paid int
@@ -32,7 +32,7 @@ func (p *playing) RoundTrip(*http.Request) (*http.Response, error) {
 	if a.status == http.StatusOK && strings.HasPrefix(strings.TrimLeft(a.body, ": \n"), "data:") || strings.HasPrefix(a.body, ":") {
 		kind = "text/event-stream"
 	}
-	if a.status == http.StatusOK && !strings.Contains(a.body, `"error":{`) {
+	if a.status == http.StatusOK && (!strings.Contains(a.body, `"error":{`) || strings.Contains(a.body, `"usage":{`)) {
 		p.paid++
 	}
 	h := http.Header{"Content-Type": {kind}}

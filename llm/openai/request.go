@@ -75,6 +75,9 @@ type (
 )
 
 func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
+	if without&fieldState != 0 {
+		a.refused.add(r.Messages, a.of)
+	}
 	if a.quirks.Responses {
 		return a.encodeResponses(r, without)
 	}

@@ -37,7 +37,8 @@ type responsesWhole struct {
 		Input        int64 `json:"input_tokens"`
 		Output       int64 `json:"output_tokens"`
 		InputDetails struct {
-			Cached int64 `json:"cached_tokens"`
+			Cached  int64 `json:"cached_tokens"`
+			Written int64 `json:"cache_write_tokens"`
 		} `json:"input_tokens_details"`
 		OutputDetails struct {
 			Reasoning int64 `json:"reasoning_tokens"`
@@ -289,12 +290,27 @@ func (s *responsesStream) end(e *responsesEvent) *provider.Failure {
 		return s.arguments(g, item.Arguments)
 	case g.kind == "reasoning":
 		if item.Encrypted != "" {
-			g.Reasoning, s.kept = item.raw, s.kept+len(item.raw)
+			g.Reasoning = withoutStatus(item.raw)
+			s.kept += len(g.Reasoning)
 			s.Hidden = max(s.Hidden, len(item.Encrypted)/2)
 		}
 		return nil
 	}
 	return s.rest(g, item)
+}
+
+// withoutStatus returns an item without its status, which some servers do not take back.
+func withoutStatus(item json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(item, &fields) != nil || fields["status"] == nil {
+		return item
+	}
+	delete(fields, "status")
+	b, err := encoded(fields)
+	if err != nil {
+		return item
+	}
+	return b
 }
 
 // finish takes the end of the answer.
@@ -306,11 +322,14 @@ func (s *responsesStream) finish(w *responsesWhole) *provider.Failure {
 	if u := w.Usage; u != nil {
 		s.usage = claybot.Usage{Input: max(u.Input, 0), Output: max(u.Output, 0)}
 		s.usage.CachedInput = min(max(u.InputDetails.Cached, 0), s.usage.Input)
+		s.usage.CacheWrite = min(max(u.InputDetails.Written, 0), s.usage.Input-s.usage.CachedInput)
 		s.usage.Reasoning = min(max(u.OutputDetails.Reasoning, 0), s.usage.Output)
 	}
 	switch {
 	case set(w.Error):
-		return provider.Said(s.api.Problem(0, []byte(`{"error":`+string(w.Error)+`}`)))
+		p := s.api.Problem(0, []byte(`{"error":`+string(w.Error)+`}`))
+		p.Paid = s.usage.Input+s.usage.Output > 0
+		return provider.Said(p)
 	case w.Status == "completed", w.Status == "incomplete" && w.Details != nil:
 	default:
 		return provider.Failed(llm.Transient, "the provider ended the answer with %q", strings.ToValidUTF8(w.Status[:min(len(w.Status), 40)], ""))

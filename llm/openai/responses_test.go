@@ -3,6 +3,9 @@ package openai
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -88,15 +91,62 @@ func TestResponsesState(t *testing.T) {
 			if resp := k.ask(c); resp.Text != "done" {
 				t.Errorf("%+v", resp)
 			}
-			if n := len(s.Refused()); n > 1 || (n == 1) != (name == "altered") {
-				t.Errorf("%d refusals: %q", n, s.Refused())
-			}
 			s.Script(openaitest.Reply{Text: "more"})
 			k.say("again")
 			if resp := k.ask(c); resp.Text != "more" {
 				t.Errorf("%+v", resp)
 			}
+			if n := len(s.Refused()); n > 1 || (n == 1) != (name == "altered") {
+				t.Errorf("%d refusals: %q", n, s.Refused())
+			}
 		})
+	}
+}
+
+// A refusing transport gives reasoning, and refuses it when it comes back.
+type refusing struct {
+	recorded
+	refused int
+	bodies  []string
+}
+
+func (r *refusing) RoundTrip(hr *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(hr.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.bodies = append(r.bodies, string(body))
+	p := &playing{all: []recorded{{200, "", `{"object":"response","status":"completed","output":[{"type":"reasoning","id":"rs_1","status":"completed","encrypted_content":"x","summary":[]},{"type":"message","content":[{"type":"output_text","text":"hi"}]}]}`}}}
+	if strings.Contains(string(body), `"rs_1"`) {
+		r.refused++
+		p.all = []recorded{r.recorded}
+	}
+	return p.RoundTrip(hr)
+}
+
+// Reasoning that the provider refuses is left out of this request and of later ones: it is refused once.
+func TestResponsesRefusedState(t *testing.T) {
+	const lost = `{"error":{"message":"Item with id 'rs_1' not found. Items are not persisted when store is set to false.","type":"invalid_request_error","param":"input"}}`
+	for name, answer := range map[string]recorded{
+		"unknown parameter": refused(400, `{"error":{"message":"Unknown parameter: 'input[1].status'.","type":"invalid_request_error","param":"input[1].status","code":"unknown_parameter"}}`),
+		"not persisted":     refused(400, lost),
+		"not found":         refused(404, lost),
+		"not verified":      refused(400, `{"error":{"message":"The encrypted content gAAA... could not be verified.","type":"invalid_request_error","param":null,"code":"invalid_encrypted_content"}}`),
+	} {
+		rt := &refusing{recorded: answer}
+		c := named(t, "openai-responses", "", "m", rt)
+		k := &talk{T: t}
+		k.say("go")
+		k.ask(c)
+		// The answers that come after the refusal are not its subject.
+		history := k.history
+		for range 2 {
+			k.history = append(slices.Clone(history), claybot.Record{Type: claybot.RecordUser, At: 1, MessageID: "m9", Text: "more"})
+			k.ask(c)
+		}
+		if rt.refused != 1 || strings.Contains(strings.Join(rt.bodies, ""), `"status"`) {
+			t.Errorf("%s: %d refusals of %q", name, rt.refused, rt.bodies)
+		}
 	}
 }
 
@@ -133,6 +183,8 @@ func TestResponsesShapes(t *testing.T) {
 		{"no end each time", []recorded{stream(message, hi, said)}, "!transient", 2},
 		{"no end of a call", []recorded{stream(begun, whole), stream(begun, made, whole)}, " look", 2},
 		{"failed", []recorded{stream(message, `{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"It broke."}}}`), good}, "hi", 2},
+		{"failed after its tokens each time", []recorded{stream(message, hi, `{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"It broke."},"usage":{"input_tokens":3,"output_tokens":1}}}`)}, "!transient", 2},
+		{"invalid prompt", []recorded{stream(message, `{"type":"response.failed","response":{"status":"failed","error":{"code":"invalid_prompt","message":"Invalid prompt."}}}`)}, "!permanent", 1},
 		{"rate in the stream", []recorded{stream(`{"type":"error","code":"rate_limit_exceeded","message":"Slow down.","param":null}`), good}, "hi", 2},
 		{"too long in the stream", []recorded{stream(`{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}}`)}, "!context", 1},
 		{"delta of nothing", []recorded{stream(hi)}, "!transient", 2},
@@ -256,6 +308,17 @@ func TestResponsesStateTooLarge(t *testing.T) {
 		resp, err := named(t, "openai-responses", "", "m", &canned{kind: "application/json", body: body}).Chat(t.Context(), ask("x"))
 		if err != nil || resp.Text != "hi" || (resp.State != nil) != (n < provider.MaxState) {
 			t.Errorf("%d bytes: %q, %v, %d kept", n, resp.Text, err, resp.State.Size())
+		}
+	}
+}
+
+// What was written to the provider's cache counts apart, and is a part of the input.
+func TestResponsesUsage(t *testing.T) {
+	for written, want := range map[int]int64{0: 0, 30: 30, 90: 40, -1: 0} {
+		body := fmt.Sprintf(`{"object":"response","status":"completed","output":[],"usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":60,"cache_write_tokens":%d},"output_tokens":1}}`, written)
+		resp, err := named(t, "openai-responses", "", "m", &canned{kind: "application/json", body: body}).Chat(t.Context(), ask("x"))
+		if err != nil || resp.Usage.CacheWrite != want || resp.Usage.CachedInput != 60 {
+			t.Errorf("%d written: %+v, %v", written, resp.Usage, err)
 		}
 	}
 }

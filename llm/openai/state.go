@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
@@ -53,7 +55,47 @@ func (a *api) form(m *llm.Message, without uint32) string {
 	return form
 }
 
-func (a *api) own(m *llm.Message) bool { return m.State != nil && m.State.Of == a.of }
+// own reports a message whose state is to be sent: it is of this model, and was not refused.
+func (a *api) own(m *llm.Message) bool {
+	return m.State != nil && m.State.Of == a.of && !a.refused.has(m.State)
+}
+
+// A refusals remembers states that the server refused, so that later requests of the same conversation are not refused for them
+// anew. The zero value is ready, and may be used by any number of goroutines.
+type refusals struct {
+	mu   sync.Mutex
+	seed maphash.Seed
+	all  map[uint64]struct{}
+}
+
+// maxRefusals is how many states are remembered; then they are forgotten, which costs a refusal each.
+const maxRefusals = 4096
+
+func (r *refusals) has(s *claybot.ModelState) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.all) == 0 {
+		return false
+	}
+	_, ok := r.all[maphash.Bytes(r.seed, s.Data)]
+	return ok
+}
+
+// add notes the states of messages that a request is sent without.
+func (r *refusals) add(messages []llm.Message, of string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range messages {
+		s := messages[i].State
+		if s == nil || s.Of != of {
+			continue
+		}
+		if len(r.all) == 0 || len(r.all) >= maxRefusals {
+			r.seed, r.all = maphash.MakeSeed(), make(map[uint64]struct{})
+		}
+		r.all[maphash.Bytes(r.seed, s.Data)] = struct{}{}
+	}
+}
 
 // restore gives a message what the server wants back with it, or, where it has to have some, what
 // stands for that.

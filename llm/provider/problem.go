@@ -22,6 +22,7 @@ type Problem struct {
 	Account bool   // it is of the key or the account, not of the request
 	Quota   bool   // the account's quota is used up
 	TooLong bool   // the conversation does not fit
+	Paid    bool   // the provider counted tokens for the answer that it ended so
 	// Refused are the optional fields that the server never accepts, Once those that it
 	// does not accept as they are in this request.
 	Refused, Once uint32
@@ -78,7 +79,7 @@ func Failed(class llm.Class, format string, args ...any) *Failure {
 	return &Failure{Error: llm.Failed(class, format, args...)}
 }
 
-// paid notes that the answer came and cannot be used; what the server says itself is no answer.
+// paid notes that the answer came and cannot be used. What the server says itself is no answer; see Problem.Paid.
 func (f *Failure) paid() *Failure {
 	if f.Error != nil {
 		f.Paid = true
@@ -98,7 +99,7 @@ func (c *Client) explained(f *Failure) *Failure {
 		if m := c.Redactor.Short(p.Message); m != "" {
 			text += ": " + m
 		}
-		f.Error = &llm.Error{Class: p.class(), Account: p.Account, Text: text}
+		f.Error = &llm.Error{Class: p.class(), Account: p.Account, Text: text, Paid: p.Paid}
 		f.problem, f.refused, f.once = nil, p.Refused, p.Once
 	}
 	return f
