@@ -186,12 +186,15 @@ func (m Model) Routes() []Model {
 }
 
 // speaks reports whether an entry of m's fallback without an address belongs to
-// m's server: it says so, or nothing speaks against it.
+// m's server: it says so, or nothing speaks against it. The name of a model of Anthropic does where the server is that of a
+// provider with models of its own alone.
 func (m Model) speaks(f Model) bool {
+	at, ok := llm.PresetAt(m.BaseURL)
 	if f.Provider != "" {
-		return f.Provider == m.ProviderName()
+		return f.Provider == m.ProviderName() || m.Provider == "" && ok && f.Provider == at.Name
 	}
-	return claude(f.Name) == (m.API() == ProviderAnthropic) || !ownAddress(m.BaseURL, m.API())
+	alone := ownAddress(m.BaseURL, m.API()) || ok && !at.Brokers && at.Name != ProviderAnthropic
+	return claude(f.Name) == (m.API() == ProviderAnthropic) || !alone
 }
 
 // Secrets are all values of m that must not be shown.

@@ -19,6 +19,9 @@ func TestPresetNames(t *testing.T) {
 	if words := strings.Split(f.Tag.Get("words"), ","); !slices.Equal(words, names) {
 		t.Errorf("the key takes %q, the presets are %q", words, names)
 	}
+	if p, _ := llm.PresetAt("https://api.openai.com/v1"); p.Name != ProviderOpenAI {
+		t.Errorf("the provider at OpenAI's address is %s", p.Name)
+	}
 }
 
 // A provider with a name is reached at its own address, with the key that the file names for it alone: no key and no
@@ -37,11 +40,29 @@ func TestPresetProviders(t *testing.T) {
 		{"fallback to another", "model: {provider: deepseek, name: d, key: env:K, fallback: [{provider: kimi, name: e}, {provider: kimi, name: f, key: env:L}]}", "openai d https://api.deepseek.com k | openai e https://api.moonshot.ai/v1  | openai f https://api.moonshot.ai/v1 l"},
 		{"fallback to the API that it has", "model: {provider: deepseek, name: d, key: env:K, fallback: [{provider: openai, name: e}]}", "openai d https://api.deepseek.com k | openai e http://h/v1 o"},
 		{"fallback to Anthropic", "model: {provider: deepseek, name: d, key: env:K, fallback: [{provider: anthropic, name: e}]}", "openai d https://api.deepseek.com k | anthropic e  a"},
+		{"fallback by the name of a model of Anthropic", "model: {provider: deepseek, name: d, key: env:K, fallback: [claude-x]}", "openai d https://api.deepseek.com k | anthropic claude-x  a"},
+		{"such a name at a broker", "model: {provider: openrouter, name: d, key: env:K, fallback: [claude-x]}", "openai d https://openrouter.ai/api/v1 k | openai claude-x https://openrouter.ai/api/v1 k"},
+		{"such a name at a server of one's own", "model: {provider: vllm, name: d, fallback: [claude-x]}", "openai d http://127.0.0.1:8000/v1  | openai claude-x http://127.0.0.1:8000/v1 "},
 		{"Responses API", "model: {provider: openai-responses, name: d, fallback: [{provider: openai, name: e}]}", "openai d http://h/v1 o | openai e http://h/v1 o"},
 		{"fallback from OpenAI", "model: {provider: openai, name: d, fallback: [{provider: mistral, name: e}]}", "openai d http://h/v1 o | openai e https://api.mistral.ai/v1 "},
 	} {
 		c, warnings := load(t, tt.file+"\n", both)
 		if got := reached(c.Model); got != tt.want || len(warnings) > 0 || c.Model.Demo() {
+			t.Errorf("%s: got %q, want %q; %v", tt.name, got, tt.want, warnings)
+		}
+	}
+}
+
+// Where only the address says whose server it is, a fallback belongs to it as with the provider's name.
+func TestFallbacksAtAddresses(t *testing.T) {
+	vars := map[string]string{"OPENAI_API_KEY": "o", "ANTHROPIC_API_KEY": "a", "K": "k"}
+	for _, tt := range []struct{ name, file, want string }{
+		{"such a name at the address", "model: {name: d, base_url: https://api.deepseek.com, key: env:K, fallback: [claude-x]}", "openai d https://api.deepseek.com k | anthropic claude-x  a"},
+		{"fallback to the provider at the address", "model: {name: d, base_url: https://api.deepseek.com, key: env:K, fallback: [{provider: deepseek, name: e}]}", "openai d https://api.deepseek.com k | openai e https://api.deepseek.com k"},
+		{"fallback to a provider that is not at the address", "model: {name: d, base_url: https://api.deepseek.com.example, key: env:K, fallback: [{provider: deepseek, name: e}]}", "openai d https://api.deepseek.com.example k | openai e https://api.deepseek.com "},
+	} {
+		c, warnings := load(t, tt.file+"\n", vars)
+		if got := reached(c.Model); got != tt.want || len(warnings) > 0 {
 			t.Errorf("%s: got %q, want %q; %v", tt.name, got, tt.want, warnings)
 		}
 	}

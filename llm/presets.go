@@ -22,6 +22,7 @@ type Preset struct {
 	Example string
 	Host    string // of the provider itself, with all below it; empty for servers that anybody may run
 	Key     string // the variable that usually holds the key; empty: a key may not be needed
+	Brokers bool   // it has models of other providers
 	Form    string // how a key begins that no other provider has; empty: unknown
 	Quirks  Quirks
 }
@@ -87,7 +88,7 @@ var presets = []Preset{
 	},
 	{
 		Name: "openrouter", Title: "OpenRouter", API: APIOpenAI, URL: "https://openrouter.ai/api/v1", Host: "openrouter.ai", Key: "OPENROUTER_API_KEY",
-		Form: "sk-or-", Quirks: Quirks{System: true, Marks: "anthropic/"},
+		Form: "sk-or-", Brokers: true, Quirks: Quirks{System: true, Marks: "anthropic/"},
 	},
 	{
 		Name: "azure", Title: "Azure OpenAI", API: APIOpenAI, Example: "https://NAME.openai.azure.com", Host: "openai.azure.com", Key: "AZURE_OPENAI_API_KEY",
