@@ -354,12 +354,15 @@ func newModel(c configs.Model, limiter llm.Limiter, log *slog.Logger) llm.Model 
 }
 
 // pricesOf returns the known prices, with those of the settings.
-func pricesOf(c configs.Model) llm.Prices {
+func pricesOf(c configs.Model) llm.Prices { return llm.DefaultPrices().With(ownPrices(c)) }
+
+// ownPrices returns the prices of the settings alone.
+func ownPrices(c configs.Model) llm.Prices {
 	own := make(llm.Prices, len(c.Prices))
 	for name, p := range c.Prices {
 		own[name] = llm.Price(p)
 	}
-	return llm.DefaultPrices().With(own)
+	return own
 }
 
 func newRoute(c configs.Model, limiter llm.Limiter, log *slog.Logger) llm.Model {

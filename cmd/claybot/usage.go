@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/claybot/claybot"
 	api "github.com/claybot/claybot/client"
+	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
@@ -79,13 +81,19 @@ func (e *env) prices() (llm.Prices, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := pricesOf(config.Model)
-	for _, p := range config.Agents.Profiles {
-		for _, r := range p.Model.Routes() {
-			all = all.With(pricesOf(r))
+	return pricesIn(config), nil
+}
+
+// pricesIn returns the known prices, with those of a configuration: of profiles in the order of their names, then, above them, of
+// the common model.
+func pricesIn(c configs.Config) llm.Prices {
+	all := llm.DefaultPrices()
+	for _, name := range slices.Sorted(maps.Keys(c.Agents.Profiles)) {
+		for _, r := range c.Agents.Profiles[name].Model.Routes() {
+			all = all.With(ownPrices(r))
 		}
 	}
-	return all, nil
+	return all.With(ownPrices(c.Model))
 }
 
 // savedText formats what the provider's cache saved, at the prices that are set now.
