@@ -46,7 +46,7 @@ func (s Secret) Given() bool { return s.Text != "" || s.Env != "" }
 
 // A Model is a model and how it is reached.
 type Model struct {
-	Provider string // openai or anthropic
+	Provider string // openai, openai-responses or anthropic
 	BaseURL  string // empty: the provider's own
 	Name     string
 	Key      Secret // not given: it needs none

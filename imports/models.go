@@ -1,43 +1,56 @@
 package imports
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/platforms"
 )
 
-// servers are the addresses of providers whose API is that of OpenAI, by the names that OpenClaw and
-// picoclaw have for them. The two whose own API claybot speaks have none.
+// servers are the addresses of providers that are no preset of claybot and have the API of OpenAI, by the names that OpenClaw and
+// picoclaw have for them.
 //
 // Names and addresses: picoclaw pkg/providers/provider_metadata.go at cf67dd38, OpenClaw
-// docs/gateway/configuration-reference.md at 005a1ad4 (Provider examples); that of Google is the
-// OpenAI-compatible one.
+// docs/gateway/configuration-reference.md at 005a1ad4 (Provider examples).
 var servers = map[string]string{
-	"openai": "", "anthropic": "",
-	"cerebras": "https://api.cerebras.ai/v1", "deepseek": "https://api.deepseek.com/v1", "google": "https://generativelanguage.googleapis.com/v1beta/openai",
-	"groq": "https://api.groq.com/openai/v1", "lmstudio": "http://127.0.0.1:1234/v1", "mistral": "https://api.mistral.ai/v1", "moonshot": "https://api.moonshot.ai/v1",
-	"nvidia": "https://integrate.api.nvidia.com/v1", "ollama": "http://127.0.0.1:11434/v1", "openrouter": "https://openrouter.ai/api/v1",
-	"venice": "https://api.venice.ai/api/v1", "vllm": "http://127.0.0.1:8000/v1", "xai": "https://api.x.ai/v1", "zai": "https://api.z.ai/api/coding/paas/v4",
+	"cerebras": "https://api.cerebras.ai/v1", "groq": "https://api.groq.com/openai/v1", "lmstudio": "http://127.0.0.1:1234/v1",
+	"nvidia": "https://integrate.api.nvidia.com/v1", "venice": "https://api.venice.ai/api/v1", "xai": "https://api.x.ai/v1",
+	"zai": "https://api.z.ai/api/coding/paas/v4",
 }
 
-// keyless are the providers on this machine, which need no key.
-var keyless = map[string]bool{"lmstudio": true, "ollama": true, "vllm": true}
+// aliases are the names that OpenClaw and picoclaw have for presets, where they are others.
+var aliases = map[string]string{"google": "gemini", "moonshot": "kimi"}
 
-// apis are the names of APIs, with those of claybot.
+// server returns the address of a provider, which is empty for the two whose own API claybot speaks, and whether it is on this
+// machine and needs no key; ok is false for an unknown one.
+func server(provider string) (address string, keyless, ok bool) {
+	p, ok := llm.PresetNamed(cmp.Or(aliases[provider], provider))
+	switch {
+	case ok && p.Name == p.API:
+		return "", false, true
+	case ok && p.URL != "":
+		return p.URL, p.Host == "", true
+	}
+	address, ok = servers[provider]
+	return address, provider == "lmstudio", ok
+}
+
+// apis are the names of APIs, with the presets of claybot that have them.
 var apis = map[string]string{
-	"": "", "openai-completions": configs.ProviderOpenAI, "openai-responses": configs.ProviderOpenAI, "ollama": configs.ProviderOpenAI,
+	"": "", "openai-completions": configs.ProviderOpenAI, "openai-responses": "openai-responses", "ollama": configs.ProviderOpenAI,
 	"anthropic-messages": configs.ProviderAnthropic,
 }
 
 // NewModel returns a model of a provider, whose address and API may be given, or why claybot has no place
 // for it.
 func NewModel(provider, name, api, base string, key Secret) (m Model, why string) {
-	known, there := servers[provider]
+	known, keyless, there := server(provider)
 	speaks, ok := apis[api]
-	m = Model{Provider: configs.ProviderOpenAI, BaseURL: known, Name: name, Key: key}
-	if speaks == configs.ProviderAnthropic || provider == configs.ProviderAnthropic && api == "" {
+	m = Model{Provider: cmp.Or(speaks, configs.ProviderOpenAI), BaseURL: known, Name: name, Key: key}
+	if provider == configs.ProviderAnthropic && api == "" {
 		m.Provider = configs.ProviderAnthropic
 	}
 	if base != "" {
@@ -45,7 +58,7 @@ func NewModel(provider, name, api, base string, key Secret) (m Model, why string
 		switch {
 		case u == nil:
 			return Model{}, "its address cannot be used, or may hold a secret"
-		case u.Hostname() == "api."+m.Provider+".com":
+		case ownHost(m.Provider, u):
 			m.BaseURL = ""
 		default:
 			m.BaseURL = strings.TrimRight(base, "/")
@@ -59,10 +72,17 @@ func NewModel(provider, name, api, base string, key Secret) (m Model, why string
 		return Model{}, "claybot does not speak the API " + oneWord(api)
 	case base == "" && !there:
 		return Model{}, "the address of the provider " + oneWord(provider) + " is not known; set it up with: claybot setup model"
-	case usual && !key.Given() && !keyless[provider]:
+	case usual && !key.Given() && !keyless:
 		return Model{}, "no key for " + oneWord(provider) + " was found; set it up with: claybot setup model"
 	}
 	return m, ""
+}
+
+// ownHost reports an address on the server of a preset itself.
+func ownHost(preset string, u *url.URL) bool {
+	p, _ := llm.PresetNamed(preset)
+	own := address(p.URL)
+	return own != nil && u.Hostname() == own.Hostname()
 }
 
 // address returns an address of HTTP that holds nothing secret, as far as its form shows; nil for any other.
@@ -79,7 +99,7 @@ func address(text string) *url.URL {
 
 // Elsewhere reports whether an address is set for a provider that is known, and is not that of the provider.
 func Elsewhere(provider, base string) bool {
-	known, there := servers[provider]
+	known, _, there := server(provider)
 	if known == "" {
 		known = "https://api." + provider + ".com"
 	}

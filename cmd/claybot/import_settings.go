@@ -12,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/imports"
+	"github.com/claybot/claybot/llm"
 )
 
 // A part is settings that are imported together, or not at all.
@@ -202,7 +203,7 @@ func (a *adoption) model() []part {
 	}
 	if at := a.setBy("model.name", "model.provider", "model.base_url", "model.key", "model.keys", "model.headers", "model.fallback"); at != "" {
 		c := a.config.Model
-		a.stay("model "+m.Name, at, c.Name == m.Name && c.API() == m.Provider && c.BaseURL == m.BaseURL && c.Key.Value() == a.value(m.Key))
+		a.stay("model "+m.Name, at, c.Name == m.Name && c.ProviderName() == m.Provider && c.BaseURL == m.BaseURL && c.Key.Value() == a.value(m.Key))
 		return nil
 	}
 	if why := a.stray(*m); why != "" {
@@ -234,7 +235,8 @@ func (a *adoption) model() []part {
 // stray returns why a model without a key is not imported: claybot would send a key of the environment to its
 // server.
 func (a *adoption) stray(m imports.Model) string {
-	name := map[string]string{configs.ProviderOpenAI: "OPENAI_API_KEY", configs.ProviderAnthropic: "ANTHROPIC_API_KEY"}[m.Provider]
+	preset, _ := llm.PresetNamed(m.Provider)
+	name := preset.Key
 	if v, _ := a.lookup(name); v == "" || m.Key.Given() || m.BaseURL == "" {
 		return ""
 	}
