@@ -101,7 +101,7 @@ agents:
 	}
 }
 
-// What a provider does in its own way follows its name, else its own address; a server that is not known has nothing.
+// A quirk of a provider follows its name, else its own address; a server that is not known has nothing.
 func TestQuirks(t *testing.T) {
 	mistral, _ := llm.PresetNamed("mistral")
 	azure, _ := llm.PresetNamed("azure")

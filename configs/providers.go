@@ -66,7 +66,7 @@ func (m Model) lost() string {
 // ofProvider stands for a provider as that what has named an address.
 const ofProvider = "model.provider"
 
-// Quirks are what the API of the model does in its own way: of the provider that Provider names, else of the one whose
+// Quirks returns the quirks of the API of the model: of the provider that Provider names, else of the one whose
 // own address it has.
 func (m Model) Quirks() llm.Quirks {
 	p, ok := llm.PresetNamed(m.ProviderName())

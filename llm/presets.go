@@ -12,7 +12,7 @@ const (
 	APIAnthropic = "anthropic"
 )
 
-// A Preset is a provider with a name: where its API is, and what that does its own way.
+// A Preset is a provider with a name: the address of its API, and how that differs from others.
 type Preset struct {
 	Name  string // as configurations have it
 	Title string // as people read it
@@ -27,7 +27,7 @@ type Preset struct {
 	Quirks  Quirks
 }
 
-// Quirks are what an API does in another way than most that are like it. The zero value stands for a server that
+// Quirks are the differences of an API from most that are like it. The zero value stands for a server that
 // is not known: what it refuses is found out by the first request that it refuses.
 type Quirks struct {
 	Responses  bool   // requests go to /responses instead of /chat/completions
@@ -37,6 +37,7 @@ type Quirks struct {
 	System     bool   // models honour the system role, so the prompt is not repeated
 	Completion bool   // the bound of an answer is max_completion_tokens, not max_tokens
 	NoUser     bool   // the field user is refused
+	CacheKey   bool   // prompt_cache_key makes reads from the cache likelier
 	NoUsage    bool   // stream_options is refused; usage comes without it
 	NoSchema   bool   // response_format takes json_object only
 	CallID     int    // ids of calls are of so many letters and digits; 0: of any
@@ -52,7 +53,7 @@ type Quirks struct {
 //   - DeepSeek: api-docs.deepseek.com/guides/json_mode (json_object, no schema).
 //   - Gemini: ai.google.dev/gemini-api/docs/openai (address, bearer token).
 //   - Kimi: platform.kimi.ai/docs/api/chat (address; the models think by default).
-//   - Mistral: docs.mistral.ai/api (neither user nor stream_options); error 3230 "Unexpected role 'user' after role 'tool'" as in
+//   - Mistral: docs.mistral.ai/api (neither user nor stream_options); docs.mistral.ai, prompt caching (prompt_cache_key); error 3230 "Unexpected role 'user' after role 'tool'" as in
 //     github.com/BerriAI/litellm/issues/17761, and ids of calls as in github.com/mistralai/mistral-common, validator.py.
 //   - OpenRouter: openrouter.ai/docs/features/prompt-caching (cache_control for models of Anthropic).
 //   - Ollama, vLLM, llama.cpp: docs.ollama.com/api/openai-compatibility, docs.vllm.ai/en/latest/serving/openai_compatible_server,
@@ -76,7 +77,7 @@ var presets = []Preset{
 	},
 	{
 		Name: "mistral", Title: "Mistral", API: APIOpenAI, URL: "https://api.mistral.ai/v1", Host: "mistral.ai", Key: "MISTRAL_API_KEY",
-		Quirks: Quirks{System: true, NoUser: true, NoUsage: true, CallID: 9, Between: true},
+		Quirks: Quirks{System: true, NoUser: true, CacheKey: true, NoUsage: true, CallID: 9, Between: true},
 	},
 	{
 		Name: "deepseek", Title: "DeepSeek", API: APIOpenAI, URL: "https://api.deepseek.com", Host: "deepseek.com", Key: "DEEPSEEK_API_KEY",
@@ -111,7 +112,7 @@ func PresetNamed(name string) (p Preset, ok bool) {
 	return presets[i], true
 }
 
-// QuirksAt returns what the API at an address does in its own way, as far as its host says it; how the address and the key are
+// QuirksAt returns the quirks of the API at an address, as far as its host says them; how the address and the key are
 // sent stays as it is.
 func QuirksAt(address string) Quirks {
 	p, _ := PresetAt(address)

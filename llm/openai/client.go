@@ -46,7 +46,7 @@ type Config struct {
 	Model   string
 	Headers map[string]string // added to each request; they win over the client's own
 
-	// Quirks are what the server does in its own way; nil: as far as its address says it.
+	// Quirks are those of the server; nil: as far as its address says them.
 	Quirks         *llm.Quirks
 	SystemFallback Fallback
 	MaxTokens      int64 // bound of an answer where the request sets none; not sent when 0

@@ -163,15 +163,15 @@ func (p *problem) refused() (always, once uint32) {
 		always |= fieldUsage
 	}
 	unknown := p.has(unknownSigns...)
-	if p.param == "user" || p.param == "prompt_cache_key" || unknown && !p.has("role") && p.has(`"user"`, `\"user\"`, "'user'", "`user`", ": user") {
+	if p.param == "user" || p.param == "prompt_cache_key" || unknown && !p.has("role") && p.has(`"user"`, `\"user\"`, "'user'", "`user`", ": user", "prompt_cache_key") {
 		always |= fieldUser
 	}
 	if unknown && p.has("cache_control") {
 		always |= fieldMarks
 	}
 	switch {
-	case !p.has("response_format", "json_schema", "json_object"):
-	case p.has("unrecognized", "unknown", "not permitted", "extra_forbidden"):
+	case !p.has("response_format", "json_schema", "json_object", "text.format"):
+	case p.has("unrecognized", "unknown", "not permitted", "extra_forbidden", "unsupported_parameter"):
 		always |= fieldFormat
 	default: // it is about this schema, maybe
 		once |= fieldFormat

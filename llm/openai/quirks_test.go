@@ -54,16 +54,16 @@ func toolTurn() llm.Request {
 	return r
 }
 
-// What a provider does in its own way is in its requests from the first one on.
+// A quirk of a provider shows in its requests from the first one on.
 func TestQuirksOfRequests(t *testing.T) {
 	const bearer = "Authorization=Bearer k"
 	for _, tt := range []struct {
 		provider, base, model, url, key string
 		has, lacks                      []string
 	}{
-		{"openai", "", "gpt-5", "https://api.openai.com/v1/chat/completions", bearer, []string{`"max_completion_tokens":9`, `"user":"agent1"`, `"include_usage":true`, `"json_schema"`}, []string{"cache_control", "[System instructions]"}},
+		{"openai", "", "gpt-5", "https://api.openai.com/v1/chat/completions", bearer, []string{`"max_completion_tokens":9`, `"user":"agent1"`, `"include_usage":true`, `"json_schema"`}, []string{"cache_control", "[System instructions]", "prompt_cache_key"}},
 		{"gemini", "", "gemini-3-pro", "https://generativelanguage.googleapis.com/v1beta/openai/chat/completions", bearer, []string{`"max_tokens":9`}, []string{"[System instructions]"}},
-		{"mistral", "", "m", "https://api.mistral.ai/v1/chat/completions", bearer, []string{`"max_tokens":9`, `"json_schema"`, `{"role":"assistant","content":"(continue)"},{"role":"user"`}, []string{`"user":`, "stream_options", "call_0123456789abcdef"}},
+		{"mistral", "", "m", "https://api.mistral.ai/v1/chat/completions", bearer, []string{`"max_tokens":9`, `"json_schema"`, `"prompt_cache_key":"agent1"`, `{"role":"assistant","content":"(continue)"},{"role":"user"`}, []string{`"user":`, "stream_options", "call_0123456789abcdef"}},
 		{"deepseek", "", "d", "https://api.deepseek.com/chat/completions", bearer, []string{`"response_format":{"type":"json_object"}`}, []string{"json_schema"}},
 		{"openrouter", "", "anthropic/claude-sonnet-4.5", "https://openrouter.ai/api/v1/chat/completions", bearer, []string{
 			`{"role":"system","content":[{"type":"text","text":"be kind","cache_control":{"type":"ephemeral"}}]}`, `{"role":"tool","content":[{"type":"text","text":"done","cache_control":{"type":"ephemeral"}}]`, `"text":"and?","cache_control"`,

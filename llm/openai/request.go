@@ -21,7 +21,7 @@ const fallbackPrefix = "[System instructions]\n"
 // without it from then on.
 const (
 	fieldUsage  uint32 = 1 << iota // stream_options
-	fieldUser                      // user
+	fieldUser                      // user, and prompt_cache_key
 	fieldImages                    // images among the content
 	fieldState                     // what the server wants back with its answers
 	// Answers without reasoning_content, and calls without a signature: a server that refuses them gets
@@ -43,6 +43,7 @@ type (
 		Stream              bool               `json:"stream"`
 		StreamOptions       *sdk.StreamOptions `json:"stream_options,omitempty"`
 		User                string             `json:"user,omitempty"`
+		CacheKey            string             `json:"prompt_cache_key,omitempty"`
 		MaxTokens           int64              `json:"max_tokens,omitempty"`
 		MaxCompletionTokens int64              `json:"max_completion_tokens,omitempty"`
 		Format              *wireFormat        `json:"response_format,omitempty"`
@@ -87,6 +88,9 @@ func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 	}
 	if without&fieldUser == 0 && !a.quirks.NoUser {
 		req.User = string(r.Agent)
+	}
+	if without&fieldUser == 0 && a.quirks.CacheKey {
+		req.CacheKey = string(r.Agent)
 	}
 	if f := r.Format; f != nil && without&fieldFormat == 0 {
 		req.Format = &wireFormat{Type: "json_object"}

@@ -9,7 +9,7 @@ import (
 )
 
 // The Responses API: platform.openai.com/docs/api-reference/responses and docs/guides/reasoning (encrypted reasoning items with
-// store: false). claybot has nothing stored there: it sends the whole conversation each time.
+// store: false). The provider stores no conversation: each request has all of it.
 
 const responsesPath = "/responses"
 

@@ -192,6 +192,7 @@ func TestResponsesShapes(t *testing.T) {
 		{"canceled", []recorded{stream(message, `{"type":"response.completed","response":{"status":"cancelled"}}`)}, "!transient", 2},
 		{"wrong key", []recorded{refused(401, `{"error":{"message":"Incorrect API key provided","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`)}, "!permanent", 1},
 		{"no reasoning", []recorded{refused(400, `{"error":{"message":"Encrypted content is not supported with this model.","type":"invalid_request_error","param":"include","code":null}}`), good}, "hi", 2},
+		{"no format", []recorded{refused(400, `{"error":{"message":"Unsupported parameter: 'text.format' is not supported with this model.","type":"invalid_request_error","param":"text.format","code":"unsupported_parameter"}}`), good}, "hi", 2},
 		{"altered reasoning", []recorded{refused(400, `{"error":{"message":"The encrypted content gAAA... could not be verified.","type":"invalid_request_error","param":null,"code":"invalid_encrypted_content"}}`)}, "!permanent", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

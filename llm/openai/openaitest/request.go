@@ -44,6 +44,7 @@ type wireRequest struct {
 	Tools               []wireTool    `json:"tools"`
 	Stream              bool          `json:"stream"`
 	User                string        `json:"user"`
+	CacheKey            string        `json:"prompt_cache_key"`
 	MaxTokens           int           `json:"max_tokens"`
 	MaxCompletionTokens int           `json:"max_completion_tokens"`
 	ResponseFormat      *wireFormat   `json:"response_format"`
