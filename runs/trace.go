@@ -11,8 +11,8 @@ import (
 // Ids of traces and spans are hashes of what they stand for, so that a trace that is exported
 // again is the same, and work in other programs can name a span before it has ended.
 
-// TraceOf is the span of a run as a whole, in the trace of what asked for it: the first of its
-// messages that belongs to one, else a trace of its own. The id of that is the first 16 bytes of
+// TraceOf is the span of a run as a whole, in the trace of what asked for it: the trace of
+// the oldest of its messages, else a trace of its own. The id of that is the first 16 bytes of
 // the SHA-256 of `"trace""<run id>"`.
 func TraceOf(run claybot.RunID, messages []claybot.AgentMessage) claybot.Trace {
 	if caller := claybot.ParseTrace(Caller(messages)); caller.ID != "" {
@@ -21,15 +21,13 @@ func TraceOf(run claybot.RunID, messages []claybot.AgentMessage) claybot.Trace {
 	return claybot.Trace{ID: SpanID(16, "trace", string(run)), Span: RootSpan(run)}
 }
 
-// Caller is the span that asked for a run with messages, see claybot.Trace.String: that of the first
-// which belongs to a trace; empty where none does.
+// Caller is the span that asked for a run with messages, see claybot.Trace.String: that of the oldest,
+// so that no message that joins the run later changes its trace; empty where that belongs to none.
 func Caller(messages []claybot.AgentMessage) string {
-	for _, m := range messages {
-		if caller := claybot.ParseTrace(m.Traceparent); caller.ID != "" {
-			return caller.String()
-		}
+	if len(messages) == 0 {
+		return ""
 	}
-	return ""
+	return claybot.ParseTrace(messages[0].Traceparent).String()
 }
 
 // RootSpan is the id of the span of a run as a whole.

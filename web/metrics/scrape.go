@@ -10,6 +10,8 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/overview"
 )
 
@@ -41,6 +43,7 @@ func (m *Metrics) snapshot(ctx context.Context) *snapshot {
 		s.told = err == nil
 		s.ok = s.told && !s.status.Unknown && s.status.AsOf == 0
 	}
+	m.prime(s)
 	if m.cfg.Cluster != nil {
 		c := m.cfg.Cluster()
 		s.cluster = &c
@@ -49,6 +52,21 @@ func (m *Metrics) snapshot(ctx context.Context) *snapshot {
 		s.exporter = m.exporter.figures()
 	}
 	return s
+}
+
+// prime begins the counts of failures at 0 for what is configured, so that the first failure is an increase.
+func (m *Metrics) prime(s *snapshot) {
+	for _, c := range s.status.Connectors {
+		m.live.by["sends_total"].add(0, m.live.connectors.learn(c.Name), delivery.AttemptFailed)
+	}
+	if m.cfg.Models == nil {
+		return
+	}
+	for _, model := range m.cfg.Models() {
+		for _, class := range []llm.Class{llm.Transient, llm.Rate, llm.Permanent} {
+			m.live.by["model_calls_failed_total"].add(0, model, string(class))
+		}
+	}
 }
 
 // scraped are the families that are read at a scrape.

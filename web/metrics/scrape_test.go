@@ -258,6 +258,26 @@ func everything(t *testing.T) *Metrics {
 	return m
 }
 
+// The counts of failures are there before the first failure, which is an increase then.
+func TestFailuresFromZero(t *testing.T) {
+	m := New(Config{Serve: yes, Models: func() []string { return []string{"fast"} }, Status: func(context.Context) (overview.Status, error) {
+		return overview.Status{Connectors: []overview.ConnectorStatus{{Name: "telegram"}}}, nil
+	}})
+	page := parse(t, pageOf(t, m))
+	for _, class := range []string{"transient", "rate", "permanent"} {
+		if got := value(t, page, "claybot_model_calls_failed_total", "model", "fast", "class", class); got != 0 {
+			t.Errorf("%s: %v", class, got)
+		}
+	}
+	if got := value(t, page, "claybot_sends_total", "connector", "telegram", "outcome", "failed"); got != 0 {
+		t.Errorf("sends: %v", got)
+	}
+	m.Event("a", event("r", 1, claybot.EventModelCallFailed, runs.ModelCallFailed{Route: "fast", Class: "rate"}))
+	if got := value(t, parse(t, pageOf(t, m)), "claybot_model_calls_failed_total", "model", "fast", "class", "rate"); got != 1 {
+		t.Errorf("after a failure: %v", got)
+	}
+}
+
 // member is a member of a cluster with all counts.
 func member() Cluster {
 	return Cluster{
