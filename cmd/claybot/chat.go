@@ -179,21 +179,23 @@ func (t *talk) lines(ctx context.Context, in io.Reader, interrupts <-chan os.Sig
 	t.prompt("Write a message and press Enter. /help shows the commands; Ctrl-D leaves.\n\n> ")
 	var last time.Time
 	var lost error // why the input could not be read completely
+	look := time.NewTicker(lookFlows)
+	defer look.Stop()
 	for lines != nil || len(t.waits) > 0 {
 		next := lines
 		if !t.typed && len(t.waits) > 0 {
 			next = nil
 		}
 		select {
+		case <-look.C:
+			t.settle(t.ofFlows(ctx)...)
 		case ev, ok := <-events:
 			if !ok {
 				var missed []api.Frame
 				if events, missed, err = t.again(ctx); err != nil {
 					return err
 				}
-				for _, ev := range missed {
-					t.settle(ev)
-				}
+				t.settle(missed...)
 				break
 			}
 			if t.note(ev) {
@@ -247,14 +249,16 @@ func (t *talk) speak(ctx context.Context, line string) error {
 	return nil
 }
 
-// settle drops the messages that an event ended.
-func (t *talk) settle(ev api.Frame) {
+// settle drops the messages that events ended.
+func (t *talk) settle(events ...api.Frame) {
 	before := len(t.waits)
-	t.waits = slices.DeleteFunc(t.waits, func(w *wait) bool {
-		done, _, failed := w.see(ev)
-		t.failed = t.failed || done && failed && !t.typed
-		return done
-	})
+	for _, ev := range events {
+		t.waits = slices.DeleteFunc(t.waits, func(w *wait) bool {
+			done, _, failed := w.see(ev)
+			t.failed = t.failed || done && failed && !t.typed
+			return done
+		})
+	}
 	if len(t.waits) < before {
 		t.prompt("\n> ")
 	}
@@ -383,10 +387,19 @@ func (t *talk) once(ctx context.Context, text string) error {
 	w := newWait(id, text)
 	t.await(w)
 	defer t.still.Stop()
+	look := time.NewTicker(lookFlows)
+	defer look.Stop()
 	for {
 		select {
 		case <-t.still.C:
 			t.sign()
+			continue
+		case <-look.C:
+			for _, ev := range t.ofFlows(ctx) {
+				if done, reply, failed := w.see(ev); done {
+					return t.end(w, reply, failed)
+				}
+			}
 			continue
 		case ev, ok := <-events:
 			if !ok {

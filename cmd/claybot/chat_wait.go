@@ -19,6 +19,7 @@ type wait struct {
 	id    claybot.MessageID
 	order bool // a command, which no run takes
 	run   claybot.RunID
+	flow  bool // a workflow has taken it, see ofFlows
 	ended claybot.EventType
 	quiet bool   // the run ended without a reply
 	reply string // the newest answer of the run
