@@ -109,7 +109,7 @@ func TestBrowserFlowReplay(t *testing.T) {
 		t.Error("a dry run can be replayed")
 	}
 	b.open("/ui/flows/order")
-	b.do("a real run", chromedp.Click("#start summary"), push("#start .primary"), until(`location.search.startsWith("?run=") && document.body.dataset.connection === "on" && document.querySelector("#replay")`))
+	b.do("a real run", chromedp.Click("#start summary"), push("#start .primary"), until(`location.search.startsWith("?run=") && document.body.dataset.connection === "on" && document.querySelector("#replay") && document.querySelector("#flow-run .badge").textContent === "done"`))
 	b.do("from a node", chromedp.Click("#node-two"), until(`document.querySelector("#replay-dry")?.textContent === "Replay from two, dry"`),
 		chromedp.Evaluate[chromedp.Void](`window.was = location.search`), push("#replay-dry"), until(`window.was === undefined && document.body.dataset.connection === "on" && document.querySelector("#flow-dry")`))
 	for _, width := range []int64{360, 1280} {
