@@ -56,14 +56,24 @@ func (t *tool) Call(ctx context.Context, env tools.Env, args json.RawMessage) (t
 	a := &asking{tool: t, env: env}
 	defer t.link.enter(a)()
 	r, err := awaited(ctx, func() (*sdk.CallToolResult, error) { return a.call(ctx, c, args) })
+	if _, ok := errors.AsType[*jsonrpc.Error](err); err != nil && !ok {
+		c.unanswered.Store(true)
+	}
 	wait, refused := a.paused()
-	switch {
-	case whole.Err() == nil && wait != nil:
+	if whole.Err() == nil && wait != nil {
 		return tools.Result{Wait: wait}, nil
-	case whole.Err() == nil && refused != "" && (err != nil || r.IsError || r.NeedsInput()):
-		return tools.Result{Untrusted: true}, &tools.Fault{Code: FaultInput, Text: "the MCP server did not do it: " + refused}
-	case err != nil:
-		f, quotes := t.fault(whole, ctx, err)
+	}
+	out, failed := t.outcome(whole, ctx, env, r, err)
+	if f, ok := errors.AsType[*tools.Fault](failed); ok && refused != "" {
+		f.Text += "\nclaybot did not pass on a question of the MCP server: " + refused
+	}
+	return out, failed
+}
+
+// outcome is what the answer of the server, or an error in its place, comes to.
+func (t *tool) outcome(whole, limited context.Context, env tools.Env, r *sdk.CallToolResult, err error) (tools.Result, error) {
+	if err != nil {
+		f, quotes := t.fault(whole, limited, err)
 		return tools.Result{Untrusted: quotes}, f
 	}
 	return t.result(whole, env, r)
@@ -163,7 +173,7 @@ func (t *tool) words(s string) string { return plain(t.link.red.clean(s), maxFau
 func (t *tool) result(ctx context.Context, env tools.Env, r *sdk.CallToolResult) (tools.Result, error) {
 	out := tools.Result{Untrusted: true}
 	if r == nil || r.NeedsInput() {
-		return out, &tools.Fault{Code: FaultInput, Text: t.spec.Name + " asks for more in turn, which claybot does not answer; give it all in the arguments"}
+		return out, &tools.Fault{Code: FaultInput, Text: t.spec.Name + " asks for more in turn; give it all in the arguments"}
 	}
 	b := builder{tool: t, ctx: ctx, env: env, out: &out}
 	for _, c := range r.Content {

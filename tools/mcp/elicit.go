@@ -17,6 +17,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/lazyregexp"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -47,8 +48,7 @@ type asking struct {
 	env  tools.Env
 
 	mu      sync.Mutex
-	seen    map[string]int // how often a form was asked in this call
-	forms   int
+	seen    map[string]int // how often a form was asked in this try of the call
 	wait    *claybot.Awaiting
 	refused string // why a form was not shown
 }
@@ -71,15 +71,27 @@ func (l *link) enter(a *asking) (leave func()) {
 	}
 }
 
-// elicited answers a form of the server. The protocol does not say of which call it is:
-// with several at once, no person is asked.
+// elicited answers a form of the server. The protocol does not say of which call it is: no
+// person is asked with several at once, nor after a call of the connection ended without an
+// answer, on which the server may still work.
 func (l *link) elicited(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 	l.mu.Lock()
-	all := slices.Collect(maps.Keys(l.asking))
+	all, c := slices.Collect(maps.Keys(l.asking)), l.live
 	l.mu.Unlock()
-	if len(all) != 1 {
+	why := ""
+	switch {
+	case c == nil || c.session != r.Session:
+		return &sdk.ElicitResult{Action: dismiss}, nil // of a connection that is gone
+	case c.unanswered.Load():
+		why = "it asked after an earlier call had ended without an answer, so claybot cannot tell whom; it can ask again when it is connected anew"
+	case len(all) != 1:
+		why = "it asked while several of its tools were called, so claybot cannot tell whom; call one at a time"
+	}
+	if why != "" {
 		for _, a := range all {
-			a.refuse("it asked while several of its tools were called, so claybot cannot tell whom; call one at a time")
+			if a.tool.spec.Effect != tools.Once { // which cannot ask
+				a.refuse(why)
+			}
 		}
 		return &sdk.ElicitResult{Action: dismiss}, nil
 	}
@@ -99,27 +111,30 @@ func (a *asking) paused() (*claybot.Awaiting, string) {
 	return a.wait, a.refused
 }
 
-// answer returns the answer to a form. Secrets are never asked for in a chat.
+// answer returns the answer to a form. What asks for a secret, as far as words can tell, is declined.
 func (a *asking) answer(ctx context.Context, p *sdk.ElicitParams) *sdk.ElicitResult {
 	say := a.env.Say
 	if say == nil {
 		say = fmt.Sprintf
 	}
-	f, why := readForm(say(asks, a.tool.link.server.Name, plain(p.Message, maxFormText)), p)
+	f, why := readForm(say(asks, a.tool.link.server.Name, a.tool.link.seen(p.Message, maxFormText)), p, a.tool.link.seen)
 	switch {
 	case why != "":
 		a.refuse(why)
 		return &sdk.ElicitResult{Action: decline}
 	case a.tool.spec.Effect == tools.Once:
-		a.refuse("it asked the person for something, which only tools may do whose calls may be repeated; the operator says so with effects in the configuration of the server")
+		a.refuse(fmt.Sprintf("it asked for input, but its calls cannot be repeated; set `effects: {%s: idempotent}` for the server if they can", a.tool.raw))
 		return &sdk.ElicitResult{Action: dismiss}
 	}
-	env, ok := a.round(p)
-	if !ok {
+	env, more, err := a.round(ctx, p)
+	if !more {
 		a.refuse(fmt.Sprintf("it asked more than %d times", maxForms))
-		return &sdk.ElicitResult{Action: dismiss}
+		return &sdk.ElicitResult{Action: decline}
 	}
-	r, err := a.tool.link.m.cfg.Questions().Ask(ctx, env, f.questions)
+	var r tools.Result
+	if err == nil {
+		r, err = a.tool.link.m.cfg.Questions().Ask(ctx, env, f.questions)
+	}
 	switch {
 	case err != nil:
 		a.refuse("it asked the person for something, and " + err.Error())
@@ -135,8 +150,12 @@ func (a *asking) answer(ctx context.Context, p *sdk.ElicitParams) *sdk.ElicitRes
 	return f.result(r.Text)
 }
 
-// round is the call as the one who asks a form: the same whenever the call is made.
-func (a *asking) round(p *sdk.ElicitParams) (tools.Env, bool) {
+// seen are the words of a server as a person reads them.
+func (l *link) seen(s string, most int) string { return plain(l.red.known(s), most) }
+
+// round is the call as the one who asks a form: the same whenever the call is made. A form
+// that is new is counted: a call asks maxForms in all, over its pauses and restarts.
+func (a *asking) round(ctx context.Context, p *sdk.ElicitParams) (env tools.Env, more bool, err error) {
 	b, _ := json.Marshal(p) // it came as JSON
 	sum := sha256.Sum256(b)
 	form := hex.EncodeToString(sum[:8])
@@ -145,11 +164,21 @@ func (a *asking) round(p *sdk.ElicitParams) (tools.Env, bool) {
 	if a.seen == nil {
 		a.seen = make(map[string]int)
 	}
-	env := a.env
-	env.CallID = fmt.Sprintf("%s/%s/%d", env.CallID, form, a.seen[form])
-	a.seen[form]++
-	a.forms++
-	return env, a.forms <= maxForms
+	form = fmt.Sprintf("%s/%d", form, a.seen[form])
+	a.seen[form[:16]]++
+	env = a.env
+	pins, key := a.tool.link.m.cfg.Pins, storage.CheckpointRepeats+"mcp-asks/"+string(env.Run)+"/"+env.CallID
+	env.CallID += "/" + form
+	text, err := pins.Checkpoint(ctx, key)
+	_, words, _ := strings.Cut(text, " ")
+	asked := strings.Fields(words)
+	switch {
+	case err != nil || slices.Contains(asked, form):
+		return env, true, err
+	case len(asked) >= maxForms:
+		return env, false, nil
+	}
+	return env, true, pins.SetCheckpoint(ctx, key, stamped(append(asked, form)...))
 }
 
 // A form is what a server asks for, as questions.
@@ -176,21 +205,49 @@ type property struct {
 	MinItems, MaxItems               *float64
 }
 
-var secretWords = lazyregexp.New(`(?i)pass ?(word|phrase|wd|code)|secret|token|credential|(api|private|access|secret)[ _-]?key|\b(pin|otp|cvv|cvc|ssn|iban)\b|card number|2fa`)
+// What asks for a secret, where words are apart by single spaces.
+var (
+	secretWords = lazyregexp.New(`(?i)pass ?(word|phrase|wd|code|key|wort)|kennwort|geheim|secret|token|credential|zugangsdaten|anmeldedaten|` +
+		`(api|private|access|recovery|encryption) ?key|(api|privater?) ?schlüssel|\b(pin|otp|totp|cvv|cvc|ssn|iban|puk)\b|(?-i:\bTANs?\b)|2fa|` +
+		`(credit ?card|card ?number|kreditkarte|karten ?nummer)|(seed|recovery) ?(phrase|word)|mnemonic|` +
+		`(verification|security|confirmation|auth|authentication|authorization|one time|login|access|recovery|backup|sms|digit|\bpin) ?code|` +
+		`(bestätigungs|sicherheits|verifizierungs|freigabe|einmal|zugangs|anmelde|prüf) ?code`)
+	humps = lazyregexp.New(`([a-z0-9])([A-Z])`)
+)
 
-// readForm returns the questions of a form, each after the intro, or why it is not shown.
-func readForm(intro string, p *sdk.ElicitParams) (f form, why string) {
+// asksSecret reports whether JSON asks for a secret anywhere, as far as words can tell.
+func asksSecret(v any) bool {
+	switch v := v.(type) {
+	case string:
+		text := strings.Join(strings.Fields(strings.NewReplacer("_", " ", "-", " ").Replace(plain(v, len(v)))), " ")
+		return secretWords.MatchString(text) || secretWords.MatchString(humps.ReplaceAllString(text, "$1 $2"))
+	case []any:
+		return slices.ContainsFunc(v, asksSecret)
+	case map[string]any:
+		for name, m := range v {
+			if asksSecret(name) || asksSecret(m) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// readForm returns the questions of a form, each after the intro, or why it is not shown. Its
+// words are as seen returns them.
+func readForm(intro string, p *sdk.ElicitParams, seen func(string, int) string) (f form, why string) {
 	var schema struct {
 		Properties map[string]property
 		Required   []string
 	}
+	var all any
 	raw, err := json.Marshal(p.RequestedSchema)
 	switch {
 	case p.Mode == "url" || p.URL != "":
 		return f, "it asked the person to open a link, which claybot does not pass on"
 	case err != nil || json.Unmarshal(raw, &schema) != nil:
 		return f, "it asked the person for something that claybot cannot show"
-	case secretWords.MatchString(p.Message) || secretWords.MatchString(string(raw)):
+	case asksSecret(p.Message) || json.Unmarshal(raw, &all) != nil || asksSecret(all):
 		return f, "it asked for what may be a secret, which no chat is for; the operator puts secrets into the configuration of the server"
 	}
 	names := schema.Required
@@ -205,11 +262,11 @@ func readForm(intro string, p *sdk.ElicitParams) (f form, why string) {
 		return f, ""
 	}
 	for i, name := range names {
-		q, values, err := schema.Properties[name].question()
+		q, values, err := schema.Properties[name].question(seen)
 		if err == nil {
-			q.Key, q.Text, q.Required = fmt.Sprintf("q%d", i+1), plain(name, 100), true
+			q.Key, q.Text, q.Required = fmt.Sprintf("q%d", i+1), seen(name, 100), true
 			if p := schema.Properties[name]; p.Title != "" || p.Description != "" {
-				q.Text = plain(strings.TrimSpace(p.Title+" "+p.Description), 300)
+				q.Text = seen(strings.TrimSpace(p.Title+" "+p.Description), 300)
 			}
 			q.Text = intro + "\n" + q.Text
 			err = q.Valid()
@@ -225,11 +282,11 @@ func readForm(intro string, p *sdk.ElicitParams) (f form, why string) {
 var errField = errors.New("no question has this type")
 
 // question is the question for a property, without its text. values are those of the options.
-func (p property) question() (q claybot.Question, values map[string]any, err error) {
+func (p property) question(seen func(string, int) string) (q claybot.Question, values map[string]any, err error) {
 	switch {
 	case p.Type == "array" && p.Items != nil:
 		q.Type, q.Min, q.Max = claybot.QuestionMultiselect, p.MinItems, p.MaxItems
-		q.Options, values = p.Items.options()
+		q.Options, values = p.Items.options(seen)
 	case p.Type == "boolean":
 		q.Type = claybot.QuestionBoolean
 	case p.Type == "number" || p.Type == "integer":
@@ -237,7 +294,7 @@ func (p property) question() (q claybot.Question, values map[string]any, err err
 	case p.Type != "string" && p.Type != "":
 		return q, nil, errField
 	default:
-		if q.Options, values = p.options(); len(q.Options) > 0 {
+		if q.Options, values = p.options(seen); len(q.Options) > 0 {
 			q.Type = claybot.QuestionSelect
 			return q, values, nil
 		}
@@ -257,13 +314,13 @@ func (p property) question() (q claybot.Question, values map[string]any, err err
 }
 
 // options returns what the person chooses from, and the value of each.
-func (p property) options() (all []string, values map[string]any) {
+func (p property) options(seen func(string, int) string) (all []string, values map[string]any) {
 	values = make(map[string]any)
 	add := func(value, title string) {
 		if title == "" {
 			title = value
 		}
-		title = plain(title, 100)
+		title = seen(title, 100)
 		all = append(all, title)
 		values[title] = value
 	}

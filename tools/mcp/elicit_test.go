@@ -170,13 +170,20 @@ func checkOrder(t *testing.T, r *rig, kim *person, arg func(string) string) {
 
 func checkRefused(t *testing.T, r *rig, kim *person, arg func(string) string) {
 	t.Helper()
-	for _, tt := range []struct{ tool, form string }{
+	type refusal struct{ tool, form string }
+	all := []refusal{
 		{"srv_book", strings.Replace(orderForm, `"Guest"`, `"API key"`, 1)},
 		{"srv_book", strings.Replace(orderForm, "What to", "Your password to", 1)},
 		{"srv_book", `{"mode":"url","message":"Log in","url":"https://example.org/login","elicitationId":"e"}`},
 		{"srv_book", `{"message":"All of it","requestedSchema":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"},"c":{"type":"string"},"d":{"type":"string"},"e":{"type":"string"},"f":{"type":"string"}}}}`},
 		{"srv_buy", orderForm}, // it may act only once
+	}
+	for _, secret := range []string{
+		"Passwort", "Kennwort", "pass\u200bword", `Pass\nword`, "pin_code", "cardNumber", "Seed phrase", "seed-phrase", "6-digit verification code", "Bestätigungscode",
 	} {
+		all = append(all, refusal{"srv_book", strings.Replace(orderForm, "What to", "Your "+secret+" to", 1)}, refusal{"srv_book", strings.Replace(orderForm, `"Guest"`, `"`+secret+`"`, 1)})
+	}
+	for _, tt := range all {
 		o := r.call(t.Context(), tt.tool, arg(tt.form))
 		if o.Wait != nil || o.Fault == nil && !strings.Contains(o.Record.Text, "decline") && !strings.Contains(o.Record.Text, "cancel") {
 			t.Errorf("%s: %+v", tt.form, o)

@@ -69,6 +69,7 @@ type live struct {
 	end, cut    context.CancelCauseFunc
 	hang        func()                // ends the connection whatever the library does
 	wrong       atomic.Pointer[error] // what the server answered by HTTP instead
+	unanswered  atomic.Bool           // a call ended without an answer: the server may still work on it
 }
 
 func newLink(m *Manager, s Server) *link {
