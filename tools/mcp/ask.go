@@ -53,7 +53,7 @@ func (d desk) ask(ctx context.Context, r *sdk.CallToolRequest, in askArgs) (*sdk
 	case end.State.Ended():
 		d.repeats.send(c, d.log, again)
 	default:
-		d.repeats.remember(ctx, d.log, got.Run, again)
+		d.repeats.remember(ctx, d.log, d.who, got.Run, again)
 	}
 	return answer(end), nil, nil
 }
@@ -230,7 +230,7 @@ func (d desk) status(ctx context.Context, r *sdk.CallToolRequest, in statusArgs)
 		return nil, nil, err
 	}
 	if info.State.Ended() {
-		d.repeats.send(c, d.log, d.repeats.of(ctx, d.log, run))
+		d.repeats.send(c, d.log, d.repeats.of(ctx, d.log, d.who, run))
 	}
 	out := answer(info)
 	out.IsError = false // the question was how the run is doing, and that is known
@@ -245,7 +245,7 @@ func (d desk) stop(ctx context.Context, _ *sdk.CallToolRequest, in stopArgs) (*s
 	if err := d.agents.Cancel(ctx, run); err != nil {
 		return nil, nil, err
 	}
-	d.repeats.forget(d.log, d.repeats.of(ctx, d.log, run)) // the same request again is a new one
+	d.repeats.forget(d.log, d.repeats.of(ctx, d.log, d.who, run)) // the same request again is a new one
 	info, err := d.agents.Run(ctx, run)
 	if err != nil {
 		return nil, nil, err

@@ -30,7 +30,7 @@ const (
 //
 // The mark of a content has the time and, for each request without a delivered answer, the
 // key of its message and the session. It is written before the agent gets the message. The
-// mark of a run leads to the request.
+// mark of a run and a caller leads to the request of that caller.
 type repeats struct {
 	mu      sync.Mutex // from reading a mark to writing it
 	marks   Pins
@@ -98,16 +98,20 @@ func (p *repeats) forget(log *slog.Logger, r request) {
 	}
 }
 
-// remember records to which request a run belongs whose answer is still to come.
-func (p *repeats) remember(ctx context.Context, log *slog.Logger, run claybot.RunID, r request) {
-	if err := p.marks.SetCheckpoint(ctx, p.mark("mcp-run/"+string(run)), stamped(r.base, r.key)); err != nil {
+// runOf names the mark of a run and a caller.
+func runOf(who string, run claybot.RunID) string { return "mcp-run/" + hashed(who, string(run)) }
+
+// remember records to which request of a caller a run belongs whose answer is still to come.
+func (p *repeats) remember(ctx context.Context, log *slog.Logger, who string, run claybot.RunID, r request) {
+	if err := p.marks.SetCheckpoint(ctx, p.mark(runOf(who, run)), stamped(r.base, r.key)); err != nil {
 		log.Warn("failed to record the request of a run of MCP; the same request gets its answer for 10 minutes", "run", run, "err", err)
 	}
 }
 
-// of returns the request of a run whose answer was still to come; empty if there is none.
-func (p *repeats) of(ctx context.Context, log *slog.Logger, run claybot.RunID) request {
-	words, err := p.read(ctx, "mcp-run/"+string(run))
+// of returns the request of a caller for a run whose answer was still to come; empty if
+// there is none.
+func (p *repeats) of(ctx context.Context, log *slog.Logger, who string, run claybot.RunID) request {
+	words, err := p.read(ctx, runOf(who, run))
 	if err != nil {
 		log.Warn("failed to look up the request of a run of MCP; the same request gets its answer for 10 minutes", "run", run, "err", err)
 	}

@@ -29,15 +29,21 @@ func (p *pins) SetCheckpoint(_ context.Context, key, value string) error {
 	return nil
 }
 
-// pipe serves o to a client in memory until the returned function is called.
+// pipe is pipeOf for ann.
 func pipe(t *testing.T, o *office, cfg mcp.ServerConfig, told chan<- string) (*sdk.ClientSession, func()) {
+	t.Helper()
+	return pipeOf(t, "ann", o, cfg, told)
+}
+
+// pipeOf serves o to a client of a caller in memory until the returned function is called.
+func pipeOf(t *testing.T, caller string, o *office, cfg mcp.ServerConfig, told chan<- string) (*sdk.ClientSession, func()) {
 	t.Helper()
 	a, b := sdk.NewInMemoryTransports()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = mcp.NewServer(mcp.Offer{Caller: "ann", Agents: o}, cfg).Run(ctx, a)
+		_ = mcp.NewServer(mcp.Offer{Caller: caller, Agents: o}, cfg).Run(ctx, a)
 	}()
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "editor", Version: "1"}, &sdk.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { told <- r.Params.Message },
@@ -186,6 +192,27 @@ func TestRepeatedCallAfterRestart(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 		end()
+	}
+}
+
+// The look of another caller at a run, or its stop, is no delivery to the one who asked.
+func TestRequestIsOfItsCaller(t *testing.T) {
+	for _, tool := range []string{"stop_run", "run_status"} {
+		o, cfg := newOffice(), mcp.ServerConfig{Marks: new(pins)}
+		ann, end := pipeOf(t, "ann", o, cfg, nil)
+		bob, bobEnds := pipeOf(t, "bob", o, cfg, nil)
+		forever := map[string]any{"text": "forever", "wait": 0}
+		call(t, ann, "ask_agent", forever)
+		if tool == "run_status" {
+			o.end("forever-1")
+		}
+		call(t, bob, tool, map[string]any{"run": "forever-1"})
+		call(t, ann, "ask_agent", forever)
+		if got := o.asked(); got != 1 {
+			t.Errorf("%s: %d messages", tool, got)
+		}
+		end()
+		bobEnds()
 	}
 }
 
