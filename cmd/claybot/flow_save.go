@@ -102,13 +102,15 @@ func (d flowDesk) SaveFlow(ctx context.Context, name string, c web.FlowChange, b
 	if len(out.Faults) > 0 {
 		return out, faultyFlow(out.Faults)
 	}
+	out.InForce = false
 	if out.Version != c.Version {
 		if err := d.write(ctx, f, out, by); err != nil {
 			return out, flowProblem(err)
 		}
 	}
-	if err := d.library.look(ctx, true); err != nil {
-		return out, err
+	if err := d.library.look(context.WithoutCancel(ctx), true); err != nil { // the file is saved nevertheless
+		d.log.Warn("workflows not read again after a save", "flow", name, "error", err)
+		return out, nil
 	}
 	now := d.library.Named(name)
 	out.InForce = now != nil && now.Hash == out.Version
@@ -213,6 +215,7 @@ func (d flowDesk) propose(ctx context.Context, f *configFile, name string, c web
 	faults = append(faults, secretFaults(f.path, f.text, next)...)
 	if !web.Local(ctx) {
 		faults = append(faults, d.farSecrets(name, f.path, next)...)
+		faults = append(faults, d.farChanges(name, f.path, f.text, next)...)
 	}
 	out.Faults = shownFaults(faults)
 	return out, nil

@@ -165,11 +165,11 @@ func TestSaveFlowKeepsSecrets(t *testing.T) {
 		`{"kind":"http","url":"https://shop.example@evil.example/","headers":{"X":"env:SHOP"},"next":"END"}`: false,
 		`{"kind":"http","url":"http://shop.example/a","headers":{"X-Key":"env:SHOP"},"next":"END"}`:          false,
 		`{"kind":"http","url":"https://shop.example/a","headers":{"X-Key":"file:web.token"},"next":"END"}`:   false,
-		`{"kind":"http","url":"https://evil.example/a","headers":{"X-Key":"none"},"next":"END"}`:             true,
+		`{"kind":"http","url":"https://evil.example/a","headers":{"X-Key":"none"},"next":"END"}`:             false, // the host is new
 	} {
 		c := web.FlowChange{Version: version, Edits: []flows.Edit{{Path: []string{"nodes", "a"}, Value: json.RawMessage(value)}}}
 		out, err := desk.ProposeFlow(h.ctx, "hello", c)
-		if err != nil || allowed != (len(out.Faults) == 0) || !allowed && !strings.Contains(out.Faults[0].Text, "change this on the machine") {
+		if err != nil || allowed != (len(out.Faults) == 0) || !allowed && !strings.Contains(out.Faults[0].Text, "on the machine") {
 			t.Errorf("%s: %v %+v", value, err, out.Faults)
 		}
 		if allowed {
@@ -182,4 +182,59 @@ func TestSaveFlowKeepsSecrets(t *testing.T) {
 	}
 	// On the machine itself, the file can be changed anyhow.
 	h.config(200, "PUT", "/flows/hello/file", "", `{"version":"`+version+`","edits":[{"path":["nodes","a","url"],"value":"https://other.example/"}]}`, nil)
+}
+
+// Over the network, no change says on whose behalf a workflow acts, who approves, or where it sends.
+func TestSaveFlowKeepsPeople(t *testing.T) {
+	const text = `owner: telegram/1001
+start: ask
+nodes:
+  ask: {kind: ask, text: "Pay?", by: [telegram/1002], next: pay}
+  pay: {kind: tool, tool: memory_write, args: {path: a.md, text: x}, approve: {by: [telegram/1002]}, next: load}
+  load: {kind: http, url: "https://shop.example/a", next: say}
+  say: {kind: reply, to: [telegram/1001], text: done, next: END}
+`
+	h, _ := shelved(t, text)
+	desk, version := flowDesk{h.daemon}, flows.HashOf(text)
+	for _, test := range []struct {
+		path, value, key string
+		line             int
+	}{
+		{"nodes pay args text", `"y"`, "", 0},
+		{"nodes say to", `["trigger"]`, "", 0},
+		{"nodes load url", `"https://shop.example/b"`, "", 0},
+		{"owner", `"telegram/7"`, "owner", 1},
+		{"profile", `"default"`, "profile", 0},
+		{"nodes ask by", `["telegram/7"]`, "nodes.ask.by", 4},
+		{"nodes ask by", "", "nodes.ask.by", 4},
+		{"nodes pay approve by", `["telegram/7"]`, "nodes.pay.approve", 5},
+		{"nodes pay approve", "", "nodes.pay.approve", 5},
+		{"nodes load next", `"more"`, "nodes.more.approve", 8},
+		{"nodes load url", `"https://other.example/"`, "nodes.load.url", 6},
+		{"nodes say to", `["telegram/7"]`, "nodes.say.to", 7},
+		{"on_failure", `["telegram/7"]`, "on_failure", 8},
+	} {
+		c := web.FlowChange{Version: version, Edits: []flows.Edit{{Path: strings.Fields(test.path), Value: json.RawMessage(test.value)}}}
+		if test.key == "nodes.more.approve" { // the tool needs an approval in the node that is there
+			c.Edits = append(c.Edits, flows.Edit{Path: []string{"nodes", "more"}, Value: json.RawMessage(`{"kind":"tool","tool":"memory_write","args":{"path":"a.md","text":"y"},"next":"say"}`)})
+		}
+		out, err := desk.ProposeFlow(h.ctx, "hello", c)
+		found := ""
+		for _, x := range out.Faults {
+			if strings.HasPrefix(x.Text, "over the network") && (test.line == 0 || x.Line == test.line) {
+				found += x.Key
+			}
+		}
+		if err != nil || found != test.key {
+			t.Errorf("%s: %v, the fault is of %q, want %q: %+v", test.path, err, found, test.key, out.Faults)
+		}
+	}
+	for owner, allowed := range map[string]bool{"telegram/1001": true, "telegram/7": false} {
+		out, err := desk.ProposeFlow(h.ctx, "new", web.FlowChange{Text: "owner: " + owner + "\nstart: a\nnodes: {a: {kind: reply, text: x, next: END}}\n"})
+		if err != nil || allowed != (len(out.Faults) == 0) {
+			t.Errorf("a new file for %s: %v %+v", owner, err, out.Faults)
+		}
+	}
+	// On the machine itself, the file can be changed anyhow.
+	h.config(200, "PUT", "/flows/hello/file", "", `{"version":"`+version+`","edits":[{"path":["nodes","pay","approve"]}]}`, nil)
 }
