@@ -17,8 +17,17 @@ import (
 // not name keeps its place, its order and its form, comments included; a value that stays the same
 // changes nothing. It fails with ErrByHand where the text cannot be changed alone.
 func EditFlow(text []byte, edits []flows.Edit) ([]byte, error) {
+	if len(edits) == 0 {
+		return text, nil
+	}
 	crlf := []byte("\r\n")
 	windows := bytes.Contains(text, crlf)
+	if windows && bytes.Count(text, crlf) != bytes.Count(text, []byte("\n")) {
+		return nil, fmt.Errorf("its lines end in two ways: %w", ErrByHand)
+	}
+	if documents(text) > 1 {
+		return nil, fmt.Errorf("it has more than one document: %w", ErrByHand)
+	}
 	text = bytes.ReplaceAll(text, crlf, []byte("\n"))
 	for _, e := range edits {
 		next, err := editFlow(text, e)
@@ -31,6 +40,15 @@ func EditFlow(text []byte, edits []flows.Edit) ([]byte, error) {
 		text = bytes.ReplaceAll(text, []byte("\n"), crlf)
 	}
 	return text, nil
+}
+
+// documents counts the documents of a text; what cannot be read ends the count.
+func documents(text []byte) (n int) {
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	for d.Decode(new(yaml.Node)) == nil {
+		n++
+	}
+	return n
 }
 
 // editFlow makes one edit, and compares what the file says then with what it should say.
@@ -269,6 +287,9 @@ func (s *source) set(path []string, v *yaml.Node) error {
 // revalue replaces the value of an entry of a mapping.
 func (s *source) revalue(in *yaml.Node, e entry, v *yaml.Node) error {
 	colon := s.colon(e.key)
+	if e.value.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 && strings.Contains(string(s.text[colon:s.lineEnd(e.key.Line)]), "#") {
+		return fmt.Errorf("there is a comment before its text: %w", ErrByHand)
+	}
 	if quoted := e.value.Style & (yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle); quoted != 0 && v.Kind == yaml.ScalarNode {
 		like := *v
 		like.Style, v = quoted, &like
@@ -355,7 +376,17 @@ func (s *source) remove(path []string) error {
 	case len(n.Content) > 2:
 		to = s.at(n.Content[i+2])
 	}
+	if commented(n) {
+		return fmt.Errorf("there are comments between its values: %w", ErrByHand)
+	}
 	return s.replace(from, to, "")
+}
+
+// commented reports whether a node, or what is in it, has a comment in its text.
+func commented(n *yaml.Node) bool {
+	return slices.ContainsFunc(n.Content, func(x *yaml.Node) bool {
+		return x.HeadComment != "" || x.LineComment != "" || x.FootComment != "" || commented(x)
+	})
 }
 
 // rename gives a key another name.

@@ -133,6 +133,28 @@ func TestEditFlowRefuses(t *testing.T) {
 	}
 }
 
+// A text without edits stays as it is. Edits that would lose a comment, a document or the ends of lines are
+// made by hand.
+func TestEditFlowByHand(t *testing.T) {
+	mixed := "owner: a\r\nstart: b\n"
+	if got, err := configs.EditFlow([]byte(mixed), nil); err != nil || string(got) != mixed {
+		t.Errorf("without edits: %q %v", got, err)
+	}
+	for _, test := range []struct{ name, text, path, value string }{
+		{"mixed ends of lines", mixed, "owner", `"c"`},
+		{"two documents", "owner: a\n---\nowner: b\n", "owner", `"c"`},
+		{"a comment behind an entry", "args: {\n  a: 1, # one\n  b: 2, # two\n  c: 3}\n", "args b", ""},
+		{"a comment before an entry", "args: {\n  # one\n  a: 1,\n  # two\n  b: 2}\n", "args a", ""},
+		{"a comment behind the last entry", "args: {\n  a: 1,\n  b: 2 # two\n}\n", "args b", ""},
+		{"a comment before a text", "text: | # why\n  One.\nnext: END\n", "text", `"Two.\n"`},
+	} {
+		e := flows.Edit{Path: strings.Fields(test.path), Value: json.RawMessage(test.value)}
+		if got, err := configs.EditFlow([]byte(test.text), []flows.Edit{e}); !errors.Is(err, configs.ErrByHand) {
+			t.Errorf("%s: %v\n%s", test.name, err, got)
+		}
+	}
+}
+
 // The forms have the keys of each kind, with what the file says, also where it has faults.
 func TestFlowForms(t *testing.T) {
 	const text = `start: a
