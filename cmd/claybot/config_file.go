@@ -135,7 +135,11 @@ func (f *configFile) lock(ctx context.Context) error {
 		return errors.Join(err, log.Close())
 	}
 	f.log = log
-	return f.read()
+	if err := f.read(); err != nil {
+		f.unlock()
+		return err
+	}
+	return nil
 }
 
 // unlock lets other processes change the file.
