@@ -70,8 +70,8 @@ func TestFlowEditSteps(t *testing.T) {
 		want string
 	}{
 		"a name twice":  {url.Values{"action": {"add"}, "new-name": {"ask"}, "new-kind": {"reply"}}, "a node of that name already"},
-		"no name":       {url.Values{"action": {"rename"}, "node": {"ask"}, "name": {"a b"}}, "no name of a node"},
-		"no kind":       {url.Values{"action": {"add"}, "new-name": {"x"}, "new-kind": {"x"}}, "no such kind"},
+		"no name":       {url.Values{"action": {"rename"}, "node": {"ask"}, "name": {"a b"}}, "A name of a node has"},
+		"no kind":       {url.Values{"action": {"add"}, "new-name": {"x"}, "new-kind": {"x"}}, "Choose a kind"},
 		"no edge":       {url.Values{"action": {"edge"}, "edge": {"x"}, "to": {"ask"}}, "no such edge"},
 		"bad YAML":      {url.Values{"shown": {"clock"}, "f.args": {"{a"}}, "nodes.clock.args"},
 		"an empty file": {url.Values{"text": {" "}}, "The file is empty"},
