@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -92,6 +93,10 @@ type outcome struct {
 	ended bool // neither stopped, nor dropped, nor never started
 }
 
+// lostBefore are the errors of members that were lost, in results that an earlier version stored without
+// saying so in a field.
+var lostBefore = []string{"canceled: stopped by the parent", "the message was dropped"}
+
 // outcomes reads results. A member that was stopped or dropped has not ended, and counts as bad.
 func (c *crowd) outcomes(done []*claybot.Result) (all []outcome, good, bad int) {
 	all = make([]outcome, len(c.members))
@@ -99,7 +104,7 @@ func (c *crowd) outcomes(done []*claybot.Result) (all []outcome, good, bad int) 
 		if d == nil {
 			continue
 		}
-		if !d.OK && d.Lost != "" {
+		if !d.OK && (d.Lost != "" || slices.Contains(lostBefore, d.Error)) {
 			bad++
 			continue
 		}

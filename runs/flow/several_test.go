@@ -204,9 +204,12 @@ func spawning(t *testing.T, text string, spawn func(how tools.Spawning) ([]*clay
 // the others, and one that does not has it among those that failed, with what it took.
 func TestLostBranches(t *testing.T) {
 	lost := func(why claybot.Loss) *claybot.Result {
+		if strings.Contains(string(why), " ") { // as an earlier version stored it
+			return &claybot.Result{Error: string(why), TokenUsage: claybot.Usage{Input: 5}}
+		}
 		return &claybot.Result{Error: "as it may be", Lost: why, TokenUsage: claybot.Usage{Input: 5}}
 	}
-	for _, why := range []claybot.Loss{claybot.LostDropped, claybot.LostStopped} {
+	for _, why := range []claybot.Loss{claybot.LostDropped, claybot.LostStopped, "canceled: stopped by the parent", "the message was dropped"} {
 		enough := false
 		_, _ = spawning(t, "go", func(how tools.Spawning) ([]*claybot.Result, error) {
 			enough = how.Enough([]*claybot.Result{lost(why), nil, nil})
