@@ -56,6 +56,9 @@ func openConfigFile(path string) (*configFile, error) {
 	return f, f.read()
 }
 
+// errIrregular is why a directory, or a link that leads nowhere, is not read.
+var errIrregular = errors.New("is not a regular file")
+
 // read reads the text of the file.
 func (f *configFile) read() error {
 	info, err := os.Lstat(f.path)
@@ -66,7 +69,7 @@ func (f *configFile) read() error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file", f.path)
+		return fmt.Errorf("%s %w", f.path, errIrregular)
 	}
 	f.text, err = os.ReadFile(f.path)
 	return err

@@ -54,7 +54,7 @@ func flowProblem(err error) error {
 		return &web.Problem{Status: http.StatusServiceUnavailable, Code: "busy", Wait: 1, Message: "Another process is changing the file of the workflow."}
 	case errors.Is(err, configs.ErrByHand):
 		return &web.Problem{Status: http.StatusConflict, Code: "refused", Message: sentenceOf(err), Fix: "Change the text of the file instead."}
-	case errors.As(err, &system):
+	case errors.As(err, &system), errors.Is(err, errIrregular):
 		return &web.Problem{Status: http.StatusConflict, Code: "refused", Message: sentenceOf(err), Fix: "Let claybot read and write the folder of workflows, or change the file by hand: claybot reads it again by itself."}
 	}
 	return err

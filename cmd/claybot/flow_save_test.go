@@ -238,3 +238,26 @@ nodes:
 	// On the machine itself, the file can be changed anyhow.
 	h.config(200, "PUT", "/flows/hello/file", "", `{"version":"`+version+`","edits":[{"path":["nodes","pay","approve"]}]}`, nil)
 }
+
+// A directory or a link that leads nowhere in the place of a file is refused, and the history's lock ends.
+func TestSaveFlowIrregular(t *testing.T) {
+	h, file := shelved(t, savedFlow)
+	for name, put := range map[string]func() error{
+		"a directory": func() error { return os.Mkdir(file, 0o750) },
+		"a link":      func() error { return os.Symlink(file+".gone", file) },
+	} {
+		f, err := openConfigFile(file)
+		if err = errors.Join(err, os.Remove(file), put()); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.config(409, "GET", "/flows/hello/file", "", "", nil); !strings.Contains(got, "is not a regular file") {
+			t.Errorf("%s: %s", name, got)
+		}
+		if err := f.lock(t.Context()); err == nil || f.log != nil {
+			t.Errorf("%s: the lock of a file that cannot be read: %v", name, err)
+		}
+		if err := errors.Join(os.Remove(file), os.WriteFile(file, []byte(savedFlow), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
