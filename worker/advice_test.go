@@ -18,8 +18,10 @@ func TestAdvice(t *testing.T) {
 		want string
 	}{
 		{"one model", refused("the provider refuses the key; check OPENAI_API_KEY"), "Cause: the provider refuses the key (HTTP 401).\nFix: check OPENAI_API_KEY."},
-		{"several models", refused("no model answered (fast: the provider failed: no; slow: the provider refuses the key; check OPENAI_API_KEY: no)"),
-			"Cause: no model answered (fast: the provider failed: no; slow: the provider refuses the key; check OPENAI_API_KEY: no) (HTTP 401).\nFix: "},
+		{
+			"several models", refused("no model answered (fast: the provider failed: no; slow: the provider refuses the key; check OPENAI_API_KEY: no)"),
+			"Cause: no model answered (fast: the provider failed: no; slow: the provider refuses the key; check OPENAI_API_KEY: no) (HTTP 401).\nFix: ",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := adviceOn(texts.Voice{}, tt.err, "model.base_url")
