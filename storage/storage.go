@@ -104,8 +104,9 @@ type StatsReader interface {
 	Stats(ctx context.Context) (Stats, error)
 	// ParkedTotals counts the parking table.
 	ParkedTotals(ctx context.Context) (ParkedTotals, error)
-	// FlowLoad counts the unfinished runs of a workflow, dry ones included. The counts are exact at any
-	// time, also after a crash, for all members. Its cost does not depend on them.
+	// FlowLoad counts the unfinished runs of a workflow, dry ones included. The counts are exact also
+	// after a crash, for all members; but runs that began under a version without counters are missing until they
+	// end, and from then on. Its cost does not depend on them.
 	FlowLoad(ctx context.Context, flow string) (FlowLoad, error)
 }
 
