@@ -110,7 +110,7 @@ func TestBrowserFlowReplay(t *testing.T) {
 	}
 	b.open("/ui/flows/order")
 	b.do("a real run", chromedp.Click("#start summary"), push("#start .primary"), until(`location.search.startsWith("?run=") && document.body.dataset.connection === "on" && document.querySelector("#replay") && document.querySelector("#flow-run .badge").textContent === "done"`))
-	b.do("from a node", chromedp.Click("#node-two"), until(`document.querySelector("#replay-dry")?.textContent === "Replay from two, dry"`),
+	b.do("from a node", chromedp.Click("#node-two"), until(`document.body.dataset.connection === "on" && document.querySelector("#replay-dry")?.textContent === "Replay from two, dry"`),
 		chromedp.Evaluate[chromedp.Void](`window.was = location.search`), push("#replay-dry"), until(`window.was === undefined && document.body.dataset.connection === "on" && document.querySelector("#flow-dry")`))
 	for _, width := range []int64{360, 1280} {
 		b.do("size", screen(width, 740, width < 500), until(fits))
