@@ -2,6 +2,7 @@ package agentsystem_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -248,7 +249,9 @@ func TestFirstMessagesAreAnsweredAfterApproval(t *testing.T) {
 				write("5", "five")
 				time.Sleep(time.Minute)
 				got := strings.Join(r.chat.seen("ann")[1:], "|")
-				if !strings.HasPrefix(got, "Your access is approved") || strings.Count(got, "one") != 1 || strings.Count(got, "five") != 1 || strings.Contains(got, "four") {
+				// A run may answer one of the kept messages, or several: then it names the last of them.
+				answers := regexp.MustCompile(`^Your access is approved[^|]*(\|re: one)?(\|re: two)?(\|re: three)?\|re: five$`)
+				if !answers.MatchString(got) {
 					t.Errorf("the user reads %q", got)
 				}
 				var said []string
