@@ -89,7 +89,7 @@ leaks: ## let people tell secrets to agents that pass on all they know, in S seq
 lifecycle: ## start, stop and configure nodes with L random calls (10000) at once, with kills, while people write; hours
 	go run ./cmd/claybench -lifecycle $(L)
 
-flows: ## measure W runs of workflows (1000), kill the daemon while each delivery is sent three times, and let 10 W wait
+flows: ## kill one run of a workflow at ten nodes, measure W runs (1000), kill the daemon while each delivery is sent three times, and let 10 W wait
 	go run ./cmd/claybench -flows $(W) -kills 10
 
 crash-nodes: ## strike three nodes over one PostgreSQL 370 times under load and count what was lost; about an hour

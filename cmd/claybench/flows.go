@@ -80,57 +80,84 @@ func (a *acts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type flowRig struct {
 	options
 	dir     string
+	env     []string // further environment of the daemon
 	clients *clients
 	acts    *acts
 	process *process
 	rng     *rand.Rand
 }
 
+func newFlowRig(o options, dir string) *flowRig {
+	return &flowRig{options: o, dir: dir, acts: &acts{made: make(map[string]int)}, rng: rand.New(rand.NewPCG(uint64(o.seed), 1))}
+}
+
+// allFlows measures workflows, and kills one run of many nodes.
+func allFlows(ctx context.Context, o options, dir string) error {
+	apart := filepath.Join(dir, "walk")
+	if err := os.Mkdir(apart, 0o700); err != nil {
+		return err
+	}
+	if err := walks(ctx, o, apart); err != nil {
+		return err
+	}
+	return flowRuns(ctx, o, dir)
+}
+
 // flowRuns measures workflows that deliveries of a webhook start: how many end in a second, what a node
 // costs, what is left of a delivery that is sent three times while the daemon is killed, and what runs
 // that wait hold.
-func flowRuns(ctx context.Context, o options, dir string) (err error) {
-	r := &flowRig{options: o, dir: dir, acts: &acts{made: make(map[string]int)}, rng: rand.New(rand.NewPCG(uint64(o.seed), 1))}
+func flowRuns(ctx context.Context, o options, dir string) error {
+	r := newFlowRig(o, dir)
 	sink, stopSink, err := listen(r.acts)
 	if err != nil {
 		return err
 	}
 	defer stopSink()
-	if err := r.configure(sink); err != nil {
+	if err := r.configure(sink, flowFiles(sink), ""); err != nil {
 		return err
 	}
-	if r.clients, err = openClients(ctx, dir, 0, false); err != nil {
+	return r.with(ctx, r.throughput, r.kills, r.naps)
+}
+
+// with takes steps with a daemon.
+func (r *flowRig) with(ctx context.Context, steps ...func(context.Context) error) (err error) {
+	if r.clients, err = openClients(ctx, r.dir, 0, false); err != nil {
 		return err
 	}
 	defer r.clients.stop()
 	if err := r.start(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, ignoreKilled(r.process.kill())) }()
-	for _, step := range []func(context.Context) error{r.throughput, r.kills, r.naps} {
-		if err := step(ctx); err != nil {
-			return fmt.Errorf("%w\nrepeat with: go run ./cmd/claybench -flows %d -kills %d -seed %d\n%s", err, o.flows, o.kills, o.seed, r.process.log)
+	for _, step := range steps {
+		if err = step(ctx); err != nil {
+			break
 		}
 	}
-	return nil
+	killed := ignoreKilled(r.process.kill()) // its log is complete then
+	if err != nil {
+		o := r.options
+		err = fmt.Errorf("%w\nrepeat with: go run ./cmd/claybench -flows %d -kills %d -seed %d\n%s", err, max(o.flows, 1), o.kills, o.seed, r.process.log)
+	}
+	return errors.Join(err, killed)
 }
 
-func (r *flowRig) configure(sink string) error {
+// configure writes the configuration, with more keys, and workflows that may call the sink.
+func (r *flowRig) configure(sink string, files map[string]string, more string) error {
 	folder := filepath.Join(r.dir, "flows")
-	if err := os.Mkdir(folder, 0o700); err != nil {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	for name, text := range flowFiles(sink) {
+	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(folder, name+".yaml"), []byte("owner: web/rig\n"+text), 0o600); err != nil {
 			return err
 		}
 	}
 	text := fmt.Sprintf("agents: {default: {memory: off}}\nbudgets: []\npprof: true\nweb: {private: [%q]}\n", strings.TrimPrefix(sink, "http://"))
-	return os.WriteFile(filepath.Join(r.dir, "claybot.yaml"), []byte(text), 0o600)
+	return os.WriteFile(filepath.Join(r.dir, "claybot.yaml"), []byte(text+more), 0o600)
 }
 
 func (r *flowRig) start(ctx context.Context) (err error) {
-	if r.process, err = start(ctx, r.bin, r.dir, r.clients.env()...); err != nil {
+	if r.process, err = start(ctx, r.bin, r.dir, append(r.clients.env(), r.env...)...); err != nil {
 		return err
 	}
 	return r.process.waitReady(slowReady)

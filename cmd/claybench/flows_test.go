@@ -11,3 +11,12 @@ func TestFlowRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A run through nodes of every kind is killed ten times, each time at another node: it goes the way of its
+// file, a call that may act only once is made at most once, and it ends once, with one reply.
+func TestFlowWalk(t *testing.T) {
+	t.Parallel()
+	if err := walks(t.Context(), options{kills: 10, seed: testSeed, bin: binary(t)}, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+}

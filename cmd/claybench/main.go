@@ -6,7 +6,7 @@
 //	claybench -faults N   N lives in each of which a system call goes wrong; counts what was lost
 //	claybench -leaks N    N sequences of people who tell secrets to agents that pass on all they know; counts what reached others
 //	claybench -lifecycle N  N random calls that start, stop and configure nodes, with kills; counts what is not as it should be
-//	claybench -flows N    N runs of workflows: their pace and cost, N deliveries sent three times with kills, 10 N runs that wait
+//	claybench -flows N    one run of a workflow killed at many nodes, and N runs: their pace and cost, N deliveries sent three times with kills, 10 N runs that wait
 //	claybench -burst N    N subagents at once: time, peak memory, notices
 //	claybench -watch      runs with many readers, the pages with a full store, kills with readers and sinks
 //	claybench -isolation D  how long others wait while the files of one agent are faulty, in phases of D
@@ -38,7 +38,7 @@ func main() {
 	flag.IntVar(&o.faults, "faults", 0, "let a system call go wrong in each of so many lives of the daemon instead of measuring")
 	flag.IntVar(&o.leaks, "leaks", 0, "let people and agents pass on secrets in this many sequences instead of measuring")
 	flag.IntVar(&o.lifecycle, "lifecycle", 0, "make this many random calls that start, stop and configure nodes instead of measuring")
-	flag.IntVar(&o.flows, "flows", 0, "measure so many runs of workflows, kill the daemon while each delivery is sent three times, and let ten times as many wait")
+	flag.IntVar(&o.flows, "flows", 0, "kill one run of a workflow at as many nodes as there are kills, measure so many runs, kill the daemon while each delivery is sent three times, and let ten times as many wait")
 	flag.IntVar(&o.burst, "burst", 0, "start this many subagents at once and measure nothing else")
 	flag.BoolVar(&o.growing, "growing", false, "measure many answers that grow at once on a platform and nothing else")
 	flag.IntVar(&o.stored, "on-disk", 0, "measure the start with this many agents in the data directory and nothing else")
@@ -122,7 +122,7 @@ func run(ctx context.Context, o options) error {
 		return lifecycle(ctx, o, dir)
 	}
 	if o.flows > 0 {
-		return flowRuns(ctx, o, dir)
+		return allFlows(ctx, o, dir)
 	}
 	if o.isolation > 0 {
 		return isolation(ctx, o, dir)
