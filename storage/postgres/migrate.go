@@ -40,6 +40,7 @@ var migrations = []migration{
 	{read(3), 1},
 	{read(4), 1},
 	{read(5), 1},
+	{read(6), 1},
 }
 
 func read(n int) string {
