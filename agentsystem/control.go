@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/worker"
 )
 
 // A Control is what the API, the pages and the command line do with agents.
@@ -102,7 +103,11 @@ func (a *Attachments) SaveFiles(ctx context.Context, to Address, files []SentFil
 	var more int64
 	for i, f := range files {
 		sum := sha256.Sum256(f.Content)
-		kept[i] = claybot.FileReference{ID: connectors.FileID("message", string(agent.ID), f.Name, f.MIMEType, hex.EncodeToString(sum[:])), Name: f.Name, MIMEType: f.MIMEType, Sent: true}
+		kind := f.MIMEType
+		if kind == "application/octet-stream" { // nothing is said
+			kind = worker.TypeOf(kind, f.Content)
+		}
+		kept[i] = claybot.FileReference{ID: connectors.FileID("message", string(agent.ID), f.Name, f.MIMEType, hex.EncodeToString(sum[:])), Name: f.Name, MIMEType: kind, Sent: true}
 		_, r, err := a.files.OpenFile(ctx, agent.ID, kept[i].ID)
 		switch {
 		case err == nil:

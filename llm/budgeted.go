@@ -252,6 +252,8 @@ const (
 	toolTokens    = 32
 	callTokens    = 32
 	mostImage     = 6000
+	// mostPage is the text of a page of a document. A page may have more, but hardly all of them.
+	mostPage = 6000
 	// miniTokens is what an image takes in models that make it cost as much as in
 	// large ones by counting more tokens.
 	miniTokens = 50_000
@@ -277,6 +279,9 @@ func MostInput(model string, r Request) int64 {
 			n += int64(callTokens + len(c.ID) + len(c.Name) + len(c.Args))
 		}
 		n += image * int64(len(m.Images))
+		for j := range m.Documents { // each page is a text and an image
+			n += int64(m.Documents[j].Pages) * (image + mostPage)
+		}
 	}
 	if len(r.Tools) > 0 {
 		n += toolsTokens

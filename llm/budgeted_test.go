@@ -375,6 +375,10 @@ func TestMostInput(t *testing.T) {
 	if n := MostInput("gpt-4o-mini", r); n != most+2*miniTokens {
 		t.Errorf("two images make %d of %d", n, most)
 	}
+	r.Messages[0].Images, r.Messages[0].Documents = nil, []Document{{Pages: 3}}
+	if n := MostInput("m", r); n != most+3*(mostImage+mostPage) {
+		t.Errorf("three pages make %d of %d", n, most)
+	}
 }
 
 func TestDollars(t *testing.T) {

@@ -181,10 +181,10 @@ type encoding struct {
 
 // Encoded returns the message as an API takes it: what encode made of it, which for a
 // settled message of a Chat is called once. It must depend on nothing but the message and
-// the name. A message with images is always encoded anew.
+// the name. A message with images or documents is always encoded anew.
 func (m *Message) Encoded(api string, encode func() ([]byte, error)) ([]byte, error) {
 	e := m.encoding
-	if e == nil || len(m.Images) > 0 {
+	if e == nil || len(m.Images)+len(m.Documents) > 0 {
 		return encode()
 	}
 	if e.api != api {

@@ -26,63 +26,84 @@ const (
 	maxBytes  = 20 << 20 // of all of them
 )
 
-// WithoutImages is the content of m for a model that sees no pictures: a line
-// stands for each.
-func WithoutImages(m Message) string {
-	if len(m.Images) == 0 {
+// ContentFor is the content of m for a model that sees its pictures, and reads its
+// documents, or does not: a line stands for each that it does not.
+func ContentFor(m Message, pictures, documents bool) string {
+	var lines []string
+	if !pictures {
+		for _, i := range m.Images {
+			lines = append(lines, unshown("picture", i.Name, i.MIMEType, len(i.Data), "shown to"))
+		}
+	}
+	if !documents {
+		for _, d := range m.Documents {
+			lines = append(lines, unshown("document", d.Name, pdfType, len(d.Data), "read by"))
+		}
+	}
+	if len(lines) == 0 {
 		return m.Content
 	}
-	var b strings.Builder
-	b.WriteString(m.Content)
-	for _, i := range m.Images {
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString("[the picture")
-		attr(&b, "name", i.Name)
-		fmt.Fprintf(&b, ", %s, %d bytes, cannot be shown to this model]", i.MIMEType, len(i.Data))
+	if m.Content != "" {
+		lines = slices.Insert(lines, 0, m.Content)
 	}
+	return strings.Join(lines, "\n")
+}
+
+func unshown(what, name, kind string, size int, how string) string {
+	var b strings.Builder
+	b.WriteString("[the " + what)
+	attr(&b, "name", name)
+	fmt.Fprintf(&b, ", %s, %d bytes, cannot be %s this model]", kind, size, how)
 	return b.String()
 }
 
-// An Album shows models the pictures that came with messages and results. It
-// keeps the newest ones ready, up to 32 MiB, and prepares one at a time. It may
-// be used by any number of goroutines.
+// An Album shows models the pictures and documents that came with messages and
+// results. It keeps the newest ones ready, up to 32 MiB, and prepares one at a time.
+// It may be used by any number of goroutines.
 type Album struct {
 	open func(claybot.FileReference) ([]byte, error)
 
-	work sync.Mutex // held while a picture is prepared
+	work sync.Mutex // held while a file is prepared
 	mu   sync.Mutex
 	kept map[string]*list.Element // of kepts, by key
-	used *list.List               // kept pictures, the newest use first
+	used *list.List               // the newest use first
 	size int
 }
 
 const maxKept = 32 << 20
 
-// A kept picture is ready to be shown, or known not to be one.
+// A kept file is ready to be shown, or known to be none that can be.
 type kept struct {
-	key   string
-	image Image // no Data: it cannot be shown
+	key string
+	shown
 }
 
+// A shown file is a picture or a document. The zero value cannot be shown.
+type shown struct {
+	image    Image
+	document Document
+}
+
+func (s *shown) size() int { return len(s.image.Data) + len(s.document.Data) }
+
 // NewAlbum returns an album of files that open reads: whole, or with an error.
-// open must refuse files beyond MaxPicture without reading them.
+// open must refuse files beyond MaxShown without reading them.
 func NewAlbum(open func(claybot.FileReference) ([]byte, error)) *Album {
 	return &Album{open: open, kept: map[string]*list.Element{}, used: list.New()}
 }
 
 // Show returns messages, as Messages made them, with the pictures among their
-// Files as Images: those of the newest ShownMessages messages that have any,
-// fewer where they are very many or large. What cannot be opened or is no
-// picture stays the line of text that it is. The messages given do not change.
+// Files as Images and the PDF files as Documents: those of the newest ShownMessages
+// messages that have any, fewer where they are very many or large; of documents, no
+// more than so many tokens. What cannot be opened, or is no picture and no document,
+// stays the line of text that it is. The messages given do not change.
 //
-// More messages change nothing in front of them, until they push pictures out,
+// More messages change nothing in front of them, until they push files out,
 // several at once.
-func (a *Album) Show(messages []Message) []Message {
+func (a *Album) Show(messages []Message, tokens int64) []Message {
 	bearing := 0
 	for _, m := range messages {
-		if hasPicture(m) {
+		if bears(m) {
 			bearing++
 		}
 	}
@@ -94,83 +115,134 @@ func (a *Album) Show(messages []Message) []Message {
 		skip = (over + shownStep - 1) / shownStep * shownStep
 	}
 	out := slices.Clone(messages)
-	images, size := 0, 0
+	left := room{images: maxImages, pages: MaxPages, bytes: maxBytes, tokens: tokens}
 	for i, m := range slices.Backward(out) { // the newest are the most wanted
-		if !hasPicture(m) {
+		if !bears(m) {
 			continue
 		}
 		if bearing--; bearing < skip {
 			break
 		}
 		for _, f := range m.Files {
-			if images == maxImages || !isPicture(f) {
+			if MaxShown(f) == 0 || left.images == 0 && isPicture(f) {
 				continue
 			}
-			image, ok := a.image(f)
-			if !ok || size+len(image.Data) > maxBytes {
-				continue
+			if s, ok := a.ready(f); ok && left.take(&s) {
+				out[i].show(f, s)
 			}
-			images, size = images+1, size+len(image.Data)
-			image.Name = f.Name
-			out[i].Images = append(slices.Clip(out[i].Images), image)
-			out[i].Content = strings.Replace(out[i].Content, fileBlock(f, fileUnseen), fileBlock(f, fileSeen), 1)
 		}
 	}
 	return out
 }
 
-func hasPicture(m Message) bool { return slices.ContainsFunc(m.Files, isPicture) }
+// A room is what may be shown further in one chat.
+type room struct {
+	images, pages, bytes int
+	tokens               int64 // of documents
+}
+
+// take reports whether there is room for a file, and takes it.
+func (r *room) take(s *shown) bool {
+	left, n := *r, s.document.Tokens()
+	left.bytes -= s.size()
+	left.pages -= s.document.Pages
+	left.tokens -= n
+	if len(s.image.Data) > 0 {
+		left.images--
+	}
+	if left.bytes < 0 || left.images < 0 || n > 0 && (left.pages < 0 || left.tokens < 0) {
+		return false
+	}
+	*r = left
+	return true
+}
+
+// show adds a file, which has a name of its own where others have the same bytes.
+func (m *Message) show(f claybot.FileReference, s shown) {
+	seen := fileSeen
+	if len(s.document.Data) > 0 {
+		s.document.Name, seen = f.Name, fileRead
+		m.Documents = append(slices.Clip(m.Documents), s.document)
+	} else {
+		s.image.Name = f.Name
+		m.Images = append(slices.Clip(m.Images), s.image)
+	}
+	m.Content = strings.Replace(m.Content, fileBlock(f, fileUnseen), fileBlock(f, seen), 1)
+}
+
+// bears reports whether a message has files that may be shown.
+func bears(m Message) bool {
+	return slices.ContainsFunc(m.Files, func(f claybot.FileReference) bool { return MaxShown(f) > 0 })
+}
 
 func isPicture(f claybot.FileReference) bool { return strings.HasPrefix(f.MIMEType, "image/") }
 
-func (a *Album) image(f claybot.FileReference) (Image, bool) {
-	if f.Size > MaxPicture {
-		return Image{}, false
+const pdfType = "application/pdf"
+
+// MaxShown is how many bytes a file may have to be shown to a model; 0 for one of a type that is not shown.
+func MaxShown(f claybot.FileReference) int64 {
+	switch {
+	case isPicture(f):
+		return MaxPicture
+	case f.MIMEType == pdfType:
+		return MaxDocument
+	}
+	return 0
+}
+
+func (a *Album) ready(f claybot.FileReference) (shown, bool) {
+	if f.Size > MaxShown(f) {
+		return shown{}, false
 	}
 	key := cmp.Or(f.SHA256, f.Path)
-	if i, ok := a.find(key); ok {
-		return i, len(i.Data) > 0
+	if s, ok := a.find(key); ok {
+		return s, s.size() > 0
 	}
 	a.work.Lock()
 	defer a.work.Unlock()
-	if i, ok := a.find(key); ok { // prepared concurrently
-		return i, len(i.Data) > 0
+	if s, ok := a.find(key); ok { // prepared concurrently
+		return s, s.size() > 0
 	}
 	data, err := a.open(f)
 	if err != nil {
-		return Image{}, false // it may be there the next time
+		return shown{}, false // it may be there the next time
 	}
-	i, err := Picture(data)
+	var s shown
+	if isPicture(f) {
+		s.image, err = Picture(data)
+	} else {
+		s.document, err = Readable(data)
+	}
 	if err != nil {
-		i = Image{}
+		s = shown{}
 	}
-	a.keep(key, i)
-	return i, len(i.Data) > 0
+	a.keep(key, s)
+	return s, s.size() > 0
 }
 
-func (a *Album) find(key string) (Image, bool) {
+func (a *Album) find(key string) (shown, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	e := a.kept[key]
 	if e == nil || key == "" {
-		return Image{}, false
+		return shown{}, false
 	}
 	a.used.MoveToFront(e)
-	return e.Value.(kept).image, true
+	return e.Value.(kept).shown, true
 }
 
-func (a *Album) keep(key string, i Image) {
+func (a *Album) keep(key string, s shown) {
 	if key == "" {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	const entry = 1 << 10 // what one takes beside its bytes, generously
-	a.kept[key] = a.used.PushFront(kept{key, i})
-	a.size += entry + len(i.Data)
+	a.kept[key] = a.used.PushFront(kept{key, s})
+	a.size += entry + s.size()
 	for a.size > maxKept {
 		old := a.used.Remove(a.used.Back()).(kept)
 		delete(a.kept, old.key)
-		a.size -= entry + len(old.image.Data)
+		a.size -= entry + old.size()
 	}
 }

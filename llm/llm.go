@@ -86,7 +86,9 @@ type Message struct {
 	State   *claybot.ModelState     // assistant; nil for none
 	CallID  string                  // tool
 	Images  []Image                 // user and tool; models that see none get a line of text instead
-	Files   []claybot.FileReference // what the record came with; an Album shows its pictures, providers ignore it
+	Files   []claybot.FileReference // what the record came with; an Album shows its pictures and documents, providers ignore it
+	// Documents belong to messages as Images do.
+	Documents []Document
 
 	encoding *encoding // of a settled message; see Encoded
 }

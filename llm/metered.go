@@ -100,6 +100,9 @@ func Estimate(r Request, resp Response) claybot.Usage {
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		in += len(m.Content) + callBytes(m.Calls) + len(m.Images)*pictureTokens*bytesPerToken
+		for j := range m.Documents {
+			in += int(m.Documents[j].Tokens()) * bytesPerToken
+		}
 	}
 	for _, t := range r.Tools {
 		in += len(t.Name) + len(t.Description) + len(t.Parameters)

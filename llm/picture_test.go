@@ -230,11 +230,11 @@ func TestAlbum(t *testing.T) {
 		return claybot.Record{Type: claybot.RecordUser, Text: text, Files: files}
 	}
 	history := []claybot.Record{user("no picture", claybot.FileReference{Name: "a.txt", MIMEType: "text/plain", Text: "x"})}
-	if got := a.Show(Messages(history)); len(got) != 1 || got[0].Images != nil {
+	if got := a.Show(Messages(history), 0); len(got) != 1 || got[0].Images != nil {
 		t.Errorf("got %+v", got)
 	}
 	shown := func() (list string) {
-		for _, m := range a.Show(Messages(history)) {
+		for _, m := range a.Show(Messages(history), 0) {
 			if (len(m.Images) > 0) != strings.Contains(m.Content, fileSeen) {
 				t.Errorf("message %q has %d pictures", m.Content, len(m.Images))
 			}
@@ -273,18 +273,18 @@ func TestAlbum(t *testing.T) {
 		{Type: claybot.RecordTool, ToolCallID: "c", Text: "seen", Files: []claybot.FileReference{photo(2)}},
 	}
 	before := Messages(history)
-	got := a.Show(before)
+	got := a.Show(before, 0)
 	if len(got[0].Images) != 1 || strings.Count(got[0].Content, fileUnseen) != 3 || len(got[2].Images) != 1 || got[2].Images[0].Name != "p2.png" {
 		t.Errorf("got %+v", got)
 	}
 	if before[0].Images != nil || strings.Contains(before[0].Content, fileSeen) {
 		t.Error("the messages given were changed")
 	}
-	a.Show(before)
+	a.Show(before, 0)
 	if opened[fake.Path] != 1 || opened[gone.Path] != 2 || opened[large.Path] != 0 {
 		t.Errorf("opened %v", opened)
 	}
-	if text := WithoutImages(got[0]); !strings.Contains(text, `[the picture name="p1.png", image/png, `) {
+	if text := ContentFor(got[0], false, true); !strings.Contains(text, `[the picture name="p1.png", image/png, `) {
 		t.Errorf("without pictures: %s", text)
 	}
 }
@@ -293,7 +293,7 @@ func TestAlbum(t *testing.T) {
 func TestAlbumIsBounded(t *testing.T) {
 	a := NewAlbum(nil)
 	for n := range 100 {
-		a.keep(fmt.Sprint(n), Image{Data: make([]byte, 1<<20)})
+		a.keep(fmt.Sprint(n), shown{image: Image{Data: make([]byte, 1<<20)}})
 		if _, ok := a.find("0"); !ok {
 			t.Fatalf("what is used was forgotten after %d", n)
 		}

@@ -42,7 +42,10 @@ type Quirks struct {
 	NoSchema   bool   // response_format takes json_object only
 	CallID     int    // ids of calls are of so many letters and digits; 0: of any
 	Between    bool   // between results and a message of the user, there has to be an answer
-	Marks      string // models whose names begin so are marked for the cache by cache_control; empty: none
+	// NoDocuments: PDF files are refused, or the provider's pages do not say how it takes them.
+	NoDocuments bool
+	Native      bool   // plugins has to ask for documents to be passed to the model as they are
+	Marks       string // models whose names begin so are marked for the cache by cache_control; empty: none
 }
 
 // presets is the table of providers, in the order in which people see it.
@@ -56,6 +59,8 @@ type Quirks struct {
 //   - Mistral: docs.mistral.ai/api (neither user nor stream_options); docs.mistral.ai, prompt caching (prompt_cache_key); error 3230 "Unexpected role 'user' after role 'tool'" as in
 //     github.com/BerriAI/litellm/issues/17761, and ids of calls as in github.com/mistralai/mistral-common, validator.py.
 //   - OpenRouter: openrouter.ai/docs/features/prompt-caching (cache_control for models of Anthropic).
+//   - PDF files: developers.openai.com/api/docs/guides/file-inputs, openrouter.ai/docs/guides/overview/multimodal/pdfs; the pages of the others on
+//     chat completions do not have them.
 //   - Ollama, vLLM, llama.cpp: docs.ollama.com/api/openai-compatibility, docs.vllm.ai/en/latest/serving/openai_compatible_server,
 //     github.com/ggml-org/llama.cpp, tools/server/README.md (addresses).
 var presets = []Preset{
@@ -73,31 +78,31 @@ var presets = []Preset{
 	},
 	{
 		Name: "gemini", Title: "Google Gemini", API: APIOpenAI, URL: "https://generativelanguage.googleapis.com/v1beta/openai", Host: "googleapis.com",
-		Key: "GEMINI_API_KEY", Form: "AIza", Quirks: Quirks{System: true},
+		Key: "GEMINI_API_KEY", Form: "AIza", Quirks: Quirks{System: true, NoDocuments: true},
 	},
 	{
 		Name: "mistral", Title: "Mistral", API: APIOpenAI, URL: "https://api.mistral.ai/v1", Host: "mistral.ai", Key: "MISTRAL_API_KEY",
-		Quirks: Quirks{System: true, NoUser: true, CacheKey: true, NoUsage: true, CallID: 9, Between: true},
+		Quirks: Quirks{System: true, NoUser: true, CacheKey: true, NoUsage: true, CallID: 9, Between: true, NoDocuments: true},
 	},
 	{
 		Name: "deepseek", Title: "DeepSeek", API: APIOpenAI, URL: "https://api.deepseek.com", Host: "deepseek.com", Key: "DEEPSEEK_API_KEY",
-		Quirks: Quirks{System: true, NoSchema: true},
+		Quirks: Quirks{System: true, NoSchema: true, NoDocuments: true},
 	},
 	{
 		Name: "kimi", Title: "Kimi (Moonshot AI)", API: APIOpenAI, URL: "https://api.moonshot.ai/v1", Host: "moonshot.ai", Key: "MOONSHOT_API_KEY",
-		Quirks: Quirks{System: true},
+		Quirks: Quirks{System: true, NoDocuments: true},
 	},
 	{
 		Name: "openrouter", Title: "OpenRouter", API: APIOpenAI, URL: "https://openrouter.ai/api/v1", Host: "openrouter.ai", Key: "OPENROUTER_API_KEY",
-		Form: "sk-or-", Brokers: true, Quirks: Quirks{System: true, Marks: "anthropic/"},
+		Form: "sk-or-", Brokers: true, Quirks: Quirks{System: true, Native: true, Marks: "anthropic/"},
 	},
 	{
 		Name: "azure", Title: "Azure OpenAI", API: APIOpenAI, Example: "https://NAME.openai.azure.com", Host: "openai.azure.com", Key: "AZURE_OPENAI_API_KEY",
 		Quirks: Quirks{KeyHeader: "Api-Key", BasePath: "/openai/v1", Query: "api-version=2024-10-21", System: true, Completion: true},
 	},
-	{Name: "ollama", Title: "Ollama", API: APIOpenAI, URL: "http://127.0.0.1:11434/v1"},
-	{Name: "vllm", Title: "vLLM", API: APIOpenAI, URL: "http://127.0.0.1:8000/v1"},
-	{Name: "llama.cpp", Title: "llama.cpp", API: APIOpenAI, URL: "http://127.0.0.1:8080/v1"},
+	{Name: "ollama", Title: "Ollama", API: APIOpenAI, URL: "http://127.0.0.1:11434/v1", Quirks: Quirks{NoDocuments: true}},
+	{Name: "vllm", Title: "vLLM", API: APIOpenAI, URL: "http://127.0.0.1:8000/v1", Quirks: Quirks{NoDocuments: true}},
+	{Name: "llama.cpp", Title: "llama.cpp", API: APIOpenAI, URL: "http://127.0.0.1:8080/v1", Quirks: Quirks{NoDocuments: true}},
 }
 
 // Presets returns the providers that have names, in the order in which people see them.

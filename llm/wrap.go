@@ -63,6 +63,8 @@ const (
 	fileUnseen = "(kept, but its content cannot be shown here)"
 	// fileSeen stands where a picture goes beside the message.
 	fileSeen = "(a picture, sent with this message)"
+	// fileRead stands where a document goes beside the message.
+	fileRead = "(a document, sent with this message)"
 )
 
 // tags are the wrappers of a chat, names are all that a text must not forge.

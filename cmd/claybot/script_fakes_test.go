@@ -287,6 +287,8 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 		in := telegramtest.Incoming{Fields: map[string]any{"voice": r.telegram.AddFile("voice.oga", []byte("OggS fake voice"))}}
 		in.ChatID, in.UserID = person(ts, args[1])
 		r.last, _ = r.telegram.Write(in)
+	case len(args) == 4 && args[0] == "file": // telegram file CHAT[:USER] FILE TEXT: a person sends a file
+		r.telegramFile(ts, args[1], args[2], args[3])
 	case len(args) == 3 && args[0] == "hears": // telegram hears CHAT REGEXP: the one voice message of the bot there
 		chat, _ := person(ts, args[1])
 		re, err := regexp.Compile(args[2])
@@ -564,6 +566,8 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 				ts.Fatalf("the newest request has it: %.500s", m.Content)
 			}
 		}
+	case len(args) >= 1 && args[0] == "reads": // model reads NAME...: the documents in the newest request
+		r.reads(ts, args[1:])
 	case len(args) == 3 && args[0] == "sizes": // model sizes BODY TOOLS: what the newest request has at most, in bytes
 		all := r.model.Requests()
 		body, tools := all[len(all)-1].Size, 0

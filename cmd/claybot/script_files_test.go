@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/claybot/claybot/connectors/telegram/telegramtest"
 )
 
 // writeBytes writes what a script cannot hold: bytes FILE COUNT TEXT [COUNT
@@ -185,4 +187,27 @@ func documented(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("section %q of %s has no commands", args[1], args[0])
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(blocks[len(blocks)-2]), 0o600))
+}
+
+// telegramFile sends a file of a script, with a caption.
+func (r *rig) telegramFile(ts *testscript.TestScript, who, file, caption string) {
+	doc := r.telegram.AddFile(file, []byte(ts.ReadFile(file)))
+	doc["file_name"] = file
+	in := telegramtest.Incoming{Fields: map[string]any{"document": doc, "caption": caption}}
+	in.ChatID, in.UserID = person(ts, who)
+	r.last, _ = r.telegram.Write(in)
+}
+
+// reads checks the names of the documents in the newest request.
+func (r *rig) reads(ts *testscript.TestScript, want []string) {
+	all := r.model.Requests()
+	var got []string
+	for _, m := range all[len(all)-1].Messages {
+		for _, d := range m.Documents {
+			got = append(got, d.Name)
+		}
+	}
+	if !slices.Equal(got, want) {
+		ts.Fatalf("the newest request has the documents %q", got)
+	}
 }

@@ -97,7 +97,7 @@ func (p *problem) account() bool {
 func (p *problem) refused() (always, once uint32) {
 	switch p.status {
 	case http.StatusRequestEntityTooLarge:
-		return 0, fieldImages
+		return 0, fieldImages | fieldDocuments
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 	default:
 		return 0, 0
@@ -126,6 +126,12 @@ func (p *problem) refused() (always, once uint32) {
 		default:
 			once |= fieldState
 		}
+	}
+	if said := strings.ToLower(p.message); strings.Contains(said, "pdf") || strings.Contains(strings.ReplaceAll(said, "documentation", ""), "document") {
+		if p.has("not support", "n't support", "does not match any of the expected tags", "not enabled") && !p.has("password", "encrypted") {
+			return always | fieldDocuments, once
+		}
+		return always, once | fieldDocuments
 	}
 	if p.has("image") && always == 0 {
 		if p.has("not support", "n't support", "unsupported content", "vision") && !p.has("media_type", "format") {

@@ -21,6 +21,8 @@ const (
 	// Calls without the reasoning before them: a server that refuses them is asked not to reason.
 	fieldUnreasoned
 	fieldFormat // output_config
+	// Documents among the content.
+	fieldDocuments
 )
 
 var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -63,9 +65,10 @@ type (
 		Content []wireBlock `json:"content"`
 	}
 	wireBlock struct {
-		Type      string          `json:"type"` // text, image, tool_use or tool_result
+		Type      string          `json:"type"` // text, image, document, tool_use or tool_result
 		Text      string          `json:"text,omitempty"`
 		Source    *wireSource     `json:"source,omitempty"`
+		Title     string          `json:"title,omitempty"` // of a document
 		ID        string          `json:"id,omitempty"`
 		Name      string          `json:"name,omitempty"`
 		Input     json.RawMessage `json:"input,omitempty"`
@@ -173,16 +176,8 @@ func (a *api) chat(messages []llm.Message, without uint32) []wireMessage {
 }
 
 func (a *api) blocks(m *llm.Message, without uint32) []wireBlock {
-	pictures, text := without&fieldImages == 0, m.Content
-	if !pictures {
-		text = llm.WithoutImages(*m)
-	}
-	var out []wireBlock
-	if pictures {
-		for _, i := range m.Images {
-			out = append(out, wireBlock{Type: "image", Source: &wireSource{Type: "base64", MediaType: i.MIMEType, Data: i.Data}})
-		}
-	}
+	text := llm.ContentFor(*m, without&fieldImages == 0, without&fieldDocuments == 0)
+	out := files(m, without)
 	blank := strings.TrimSpace(text) == ""
 	switch {
 	case m.Role == llm.RoleTool:
@@ -203,6 +198,22 @@ func (a *api) blocks(m *llm.Message, without uint32) []wireBlock {
 		return restored(m.State, out, calls)
 	}
 	return append(out, calls...)
+}
+
+// files are the documents and pictures of a message.
+func files(m *llm.Message, without uint32) (out []wireBlock) {
+	if without&fieldDocuments == 0 {
+		for j := range m.Documents {
+			d := &m.Documents[j]
+			out = append(out, wireBlock{Type: "document", Title: d.FileName(), Source: &wireSource{Type: "base64", MediaType: "application/pdf", Data: d.Data}})
+		}
+	}
+	if without&fieldImages == 0 {
+		for _, i := range m.Images {
+			out = append(out, wireBlock{Type: "image", Source: &wireSource{Type: "base64", MediaType: i.MIMEType, Data: i.Data}})
+		}
+	}
+	return out
 }
 
 // input is the arguments of a call as an object.

@@ -12,11 +12,12 @@ import (
 	"github.com/claybot/claybot/llm"
 )
 
-// A wirePart is a part of the content of a message that has pictures.
+// A wirePart is a part of the content of a message that has pictures or documents.
 type wirePart struct {
-	Type     string     `json:"type"` // text or image_url
+	Type     string     `json:"type"` // text, image_url or file
 	Text     string     `json:"text,omitempty"`
 	ImageURL *wireImage `json:"image_url,omitempty"`
+	File     *wireFile  `json:"file,omitempty"`
 	Cache    *wireCache `json:"cache_control,omitempty"`
 }
 
@@ -28,9 +29,17 @@ type wireImage struct {
 	URL string `json:"url"`
 }
 
-// resultPictures stands before the pictures of results, which are messages of
-// the user, as results have no pictures in this API.
-const resultPictures = "(pictures of the results above)"
+type wireFile struct {
+	Name string `json:"filename"`
+	Data string `json:"file_data"` // a data: URL
+}
+
+// What stands before the pictures and documents of results, which are messages of the
+// user, as results have none in this API.
+const (
+	resultPictures = "(pictures of the results above)"
+	resultFiles    = "(files of the results above)"
+)
 
 // betweenTurns stands between results and a message of the user where the API wants an answer there.
 var betweenTurns = wireMessage{Role: llm.RoleAssistant, Content: "(continue)"}
@@ -80,7 +89,7 @@ func (a *api) appendChat(body []byte, r llm.Request, without uint32) ([]byte, er
 			b.addWire(wireMessage{Role: llm.RoleUser, Content: fallbackPrefix + r.System})
 		}
 	}
-	var waiting []wirePart // pictures of results
+	var waiting []wirePart // pictures and documents of results
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		if m.ID == SystemPromptFallback {
@@ -94,11 +103,15 @@ func (a *api) appendChat(body []byte, r llm.Request, without uint32) ([]byte, er
 			text, err := m.Encoded(a.form(m, without), func() ([]byte, error) { return encoded(a.wireOf(m, without)) })
 			b.add(m.Role, text, err)
 		}
-		if without&fieldImages == 0 && m.Role == llm.RoleTool {
-			waiting = append(waiting, parts("", m.Images)...)
+		if m.Role == llm.RoleTool {
+			waiting = append(waiting, parts(m, without)...)
 		}
 		if len(waiting) > 0 && (i+1 == len(r.Messages) || r.Messages[i+1].Role != llm.RoleTool) {
-			b.addWire(wireMessage{Role: llm.RoleUser, Content: append([]wirePart{{Type: "text", Text: resultPictures}}, waiting...)})
+			title := resultPictures
+			if slices.ContainsFunc(waiting, func(p wirePart) bool { return p.File != nil }) {
+				title = resultFiles
+			}
+			b.addWire(wireMessage{Role: llm.RoleUser, Content: append([]wirePart{{Type: "text", Text: title}}, waiting...)})
 			waiting = nil
 		}
 	}
@@ -143,13 +156,10 @@ func (a *api) callID(id string) string {
 	return hex.EncodeToString(sum[:])[:n]
 }
 
-// wireOf is a message with its pictures, or with lines of text in their place. Pictures
-// of a result follow it.
+// wireOf is a message with its pictures and documents, or with lines of text in their
+// place. Those of a result follow it.
 func (a *api) wireOf(m *llm.Message, without uint32) wireMessage {
-	pictures, text := without&fieldImages == 0, m.Content
-	if !pictures {
-		text = llm.WithoutImages(*m)
-	}
+	text := contentOf(m, without)
 	w := wireMessage{Role: m.Role, ToolCallID: a.callID(m.CallID)}
 	if text != "" {
 		w.Content = text
@@ -164,20 +174,37 @@ func (a *api) wireOf(m *llm.Message, without uint32) wireMessage {
 	if m.Role == llm.RoleAssistant {
 		a.restore(&w, m, without)
 	}
-	if pictures && len(m.Images) > 0 && m.Role != llm.RoleTool {
-		w.Content = parts(text, m.Images)
+	if files := parts(m, without); len(files) > 0 && m.Role != llm.RoleTool {
+		if text != "" {
+			files = slices.Insert(files, 0, wirePart{Type: "text", Text: text})
+		}
+		w.Content = files
 	}
 	return w
 }
 
-func parts(text string, images []llm.Image) []wirePart {
-	out := make([]wirePart, 0, len(images)+1)
-	if text != "" {
-		out = append(out, wirePart{Type: "text", Text: text})
+// contentOf is the text of a message without the given optional fields.
+func contentOf(m *llm.Message, without uint32) string {
+	return llm.ContentFor(*m, without&fieldImages == 0, without&fieldDocuments == 0)
+}
+
+// parts are the pictures and documents of a message.
+func parts(m *llm.Message, without uint32) []wirePart {
+	var out []wirePart
+	if without&fieldImages == 0 {
+		for _, i := range m.Images {
+			out = append(out, wirePart{Type: "image_url", ImageURL: &wireImage{URL: dataURL(i.MIMEType, i.Data)}})
+		}
 	}
-	for _, i := range images {
-		url := "data:" + i.MIMEType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
-		out = append(out, wirePart{Type: "image_url", ImageURL: &wireImage{URL: url}})
+	if without&fieldDocuments == 0 {
+		for j := range m.Documents {
+			d := &m.Documents[j]
+			out = append(out, wirePart{Type: "file", File: &wireFile{d.FileName(), dataURL("application/pdf", d.Data)}})
+		}
 	}
 	return out
+}
+
+func dataURL(kind string, data []byte) string {
+	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(data)
 }

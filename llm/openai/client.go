@@ -102,7 +102,7 @@ func New(cfg Config) *Client {
 	}
 	a.of = provider.Of(address, cfg.Model)
 	return &Client{api: a, Client: provider.New(provider.Config{
-		Of: a.of, State: fieldState, URL: address, Model: cfg.Model, Key: cfg.Key, Headers: cfg.Headers, Images: fieldImages, Timeouts: cfg.Timeouts, HTTP: cfg.HTTP, Log: cfg.Log,
+		Of: a.of, State: fieldState, URL: address, Model: cfg.Model, Key: cfg.Key, Headers: cfg.Headers, Images: fieldImages, Documents: fieldDocuments, Timeouts: cfg.Timeouts, HTTP: cfg.HTTP, Log: cfg.Log,
 	}, a)}
 }
 

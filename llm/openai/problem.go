@@ -140,6 +140,28 @@ var (
 	}
 )
 
+// Signs of a document, and of a server that takes none.
+var (
+	documentSigns  = []string{"pdf", "document", "input_file", "'file'", "\"file\"", "`file`", "file input", "type file", "type: file", "file_data"}
+	noReadingSigns = append([]string{"unknown variant", "unknown part", "unknown content", "invalid value", "no endpoints", "invalid type"}, blindSigns...)
+)
+
+// documents returns the field of documents if a problem is about them: the server takes none, or not this one.
+func (p *problem) documents() (always, once uint32) {
+	said := strings.ToLower(strings.Join([]string{p.message, p.code, p.kind, p.param, p.loc}, " "))
+	said = strings.ReplaceAll(said, "documentation", "")
+	has := func(signs []string) bool {
+		return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(said, sign) })
+	}
+	switch {
+	case !has(documentSigns):
+		return 0, 0
+	case has(noReadingSigns) && !has([]string{"unsupported file", "unsupported pdf", "corrupt", "encrypted", "password", "too large"}):
+		return fieldDocuments, 0
+	}
+	return 0, fieldDocuments
+}
+
 // refused returns the optional fields that a problem is about: those that the
 // server never accepts, and those that it does not accept as they are.
 func (p *problem) refused() (always, once uint32) {
@@ -150,12 +172,16 @@ func (p *problem) refused() (always, once uint32) {
 		if p.has("image") && p.has(blindSigns...) {
 			return fieldImages, 0
 		}
+		if always, _ := p.documents(); always != 0 {
+			return always, 0
+		}
 		return 0, p.lost()
 	case http.StatusInternalServerError:
 		if p.has("image") {
 			return 0, fieldImages
 		}
-		return 0, 0
+		_, once = p.documents()
+		return 0, once
 	default:
 		return 0, 0
 	}
@@ -178,6 +204,9 @@ func (p *problem) refused() (always, once uint32) {
 	}
 	set, not := p.state()
 	always, once = always|set, once|not
+	if set, not = p.documents(); set|not != 0 {
+		return always | set, once | not
+	}
 	if p.has("image") {
 		if p.has(badImageSigns...) || !p.has(blindSigns...) {
 			once |= fieldImages

@@ -31,7 +31,13 @@ const (
 	fieldFormat  // response_format
 	fieldMarks   // cache_control
 	fieldInclude // include, of the Responses API
+	// Documents among the content.
+	fieldDocuments
 )
+
+// nativeFiles makes OpenRouter pass documents to the model as they are. Otherwise it would read them with a service of another
+// company, for a price by the page, where the model cannot: openrouter.ai/docs/guides/overview/multimodal/pdfs.
+var nativeFiles = json.RawMessage(`[{"id":"file-parser","pdf":{"engine":"native"}}]`)
 
 var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
 
@@ -47,6 +53,7 @@ type (
 		MaxTokens           int64              `json:"max_tokens,omitempty"`
 		MaxCompletionTokens int64              `json:"max_completion_tokens,omitempty"`
 		Format              *wireFormat        `json:"response_format,omitempty"`
+		Plugins             json.RawMessage    `json:"plugins,omitempty"`
 	}
 	wireFormat struct {
 		Type   string      `json:"type"` // json_object or json_schema
@@ -79,6 +86,9 @@ func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 	if without&fieldState != 0 {
 		a.refused.add(r.Messages, a.of)
 	}
+	if a.quirks.NoDocuments {
+		without |= fieldDocuments
+	}
 	if a.quirks.Responses {
 		return a.encodeResponses(r, without)
 	}
@@ -91,6 +101,9 @@ func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 	}
 	if without&fieldUser == 0 && a.quirks.CacheKey {
 		req.CacheKey = string(r.Agent)
+	}
+	if a.quirks.Native && without&fieldDocuments == 0 {
+		req.Plugins = nativeFiles
 	}
 	if f := r.Format; f != nil && without&fieldFormat == 0 {
 		req.Format = &wireFormat{Type: "json_object"}

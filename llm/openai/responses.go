@@ -45,9 +45,11 @@ type (
 		Output    any      `json:"output,omitempty"` // a string, or []inputPart
 	}
 	inputPart struct {
-		Type     string `json:"type"` // input_text or input_image
+		Type     string `json:"type"` // input_text, input_image or input_file
 		Text     string `json:"text,omitempty"`
 		ImageURL string `json:"image_url,omitempty"`
+		FileName string `json:"filename,omitempty"`
+		FileData string `json:"file_data,omitempty"` // a data: URL
 	}
 	flatTool struct {
 		Type        string          `json:"type"`
@@ -106,14 +108,11 @@ func (a *api) encodeResponses(r llm.Request, without uint32) ([]byte, error) {
 
 // items are what a message is in this API, with commas between them.
 func (a *api) items(m *llm.Message, without uint32) ([]byte, error) {
-	text, images := m.Content, m.Images
-	if without&fieldImages != 0 {
-		text, images = llm.WithoutImages(*m), nil
-	}
+	text, files := contentOf(m, without), parts(m, without)
 	var all []any
 	switch m.Role {
 	case llm.RoleTool:
-		all = append(all, inputItem{Type: "function_call_output", CallID: m.CallID, Output: inputContent(text, images)})
+		all = append(all, inputItem{Type: "function_call_output", CallID: m.CallID, Output: inputContent(text, files)})
 	case llm.RoleAssistant:
 		var said, calls []any
 		if text != "" || len(m.Calls) == 0 {
@@ -127,7 +126,7 @@ func (a *api) items(m *llm.Message, without uint32) ([]byte, error) {
 			all = replayed(m, said, calls)
 		}
 	default:
-		all = append(all, inputItem{Role: m.Role, Content: inputContent(text, images)})
+		all = append(all, inputItem{Role: m.Role, Content: inputContent(text, files)})
 	}
 	var out []byte
 	for i, item := range all {
@@ -143,16 +142,19 @@ func (a *api) items(m *llm.Message, without uint32) ([]byte, error) {
 	return out, nil
 }
 
-func inputContent(text string, images []llm.Image) any {
-	if len(images) == 0 {
+func inputContent(text string, files []wirePart) any {
+	if len(files) == 0 {
 		return text
 	}
 	var all []inputPart
-	for _, p := range parts(text, images) {
-		if p.ImageURL != nil {
-			all = append(all, inputPart{Type: "input_image", ImageURL: p.ImageURL.URL})
+	if text != "" {
+		all = append(all, inputPart{Type: "input_text", Text: text})
+	}
+	for _, p := range files {
+		if p.File != nil {
+			all = append(all, inputPart{Type: "input_file", FileName: p.File.Name, FileData: p.File.Data})
 		} else {
-			all = append(all, inputPart{Type: "input_text", Text: p.Text})
+			all = append(all, inputPart{Type: "input_image", ImageURL: p.ImageURL.URL})
 		}
 	}
 	return all

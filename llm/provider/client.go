@@ -53,6 +53,8 @@ type Config struct {
 	Headers map[string]string // added to each request; they win over the client's own
 	// Images is the optional field that stands for images, left out when a request has none.
 	Images uint32
+	// Documents is the optional field that stands for documents, left out in the same way.
+	Documents uint32
 	// State is the optional field that stands for the states of answers, left out when a request has
 	// none of its own. Of is of whom they are, see Of.
 	State uint32
@@ -69,6 +71,7 @@ type Client struct {
 	cfg     Config
 	api     API
 	refused atomic.Uint32 // optional fields that the server does not accept
+	unread  unread
 }
 
 var _ llm.Model = (*Client)(nil)
@@ -110,9 +113,13 @@ func (c *Client) Chat(ctx context.Context, r llm.Request) (llm.Response, error) 
 	}
 	step, cancel := c.Within(ctx)
 	defer cancel()
+	r.Messages = c.unread.without(r.Messages)
 	var once uint32 // left out of this call only
 	if !slices.ContainsFunc(r.Messages, func(m llm.Message) bool { return len(m.Images) > 0 }) {
 		once = c.cfg.Images
+	}
+	if !slices.ContainsFunc(r.Messages, func(m llm.Message) bool { return len(m.Documents) > 0 }) {
+		once |= c.cfg.Documents
 	}
 	if !slices.ContainsFunc(r.Messages, func(m llm.Message) bool { return m.State != nil && m.State.Of == c.cfg.Of }) {
 		once |= c.cfg.State
@@ -126,10 +133,16 @@ func (c *Client) Chat(ctx context.Context, r llm.Request) (llm.Response, error) 
 		if ctx.Err() != nil {
 			return c.spent(fail), fmt.Errorf("%w: %w", fail.Error, context.Cause(ctx))
 		}
+		if fail.unexplained() { // it may be about a document: nothing is paid to find out
+			fail.once = c.cfg.Documents
+		}
 		if (fail.refused|fail.once)&^without == 0 {
 			return c.spent(fail), fail.Error
 		}
 		once |= fail.once
+		if fail.once&^without&c.cfg.Documents != 0 {
+			c.unread.add(r.Messages)
+		}
 		if always := fail.refused &^ without; always != 0 {
 			c.refused.Or(always)
 			c.cfg.Log.Info("model server rejected an optional field; continuing without it",

@@ -18,7 +18,7 @@ type chat struct {
 	model  llm.Model // nil: none is configured
 	window *window
 	format *claybot.AnswerFormat // of the final answer; nil: a text
-	album  *llm.Album            // the pictures that the model sees; nil: no files can be read
+	album  *llm.Album            // the pictures and documents that the model sees; nil: no files can be read
 }
 
 // call makes one model call, which the caller counts when it answered. The text
@@ -65,33 +65,34 @@ func (c *chat) failed(step int, a llm.Attempt) claybot.Event {
 	})
 }
 
-// shown are messages with the pictures among their files. What cannot be opened
-// stays a line of text.
+// shown are messages with the pictures and documents among their files. What cannot
+// be opened, or does not fit, stays a line of text.
 func (c *chat) shown(ctx context.Context, messages []llm.Message) []llm.Message {
 	if c.turn.Files == nil {
 		return messages
 	}
 	if c.album == nil {
-		c.album = llm.NewAlbum(func(f claybot.FileReference) ([]byte, error) { return c.picture(ctx, f) })
+		c.album = llm.NewAlbum(func(f claybot.FileReference) ([]byte, error) { return c.file(ctx, f) })
 	}
-	return c.album.Show(messages)
+	return c.album.Show(messages, c.window.left(messages))
 }
 
-var errLargePicture = errors.New("the picture is too large")
+var errLarge = errors.New("the file is too large")
 
-// picture reads a file of the agent.
-func (c *chat) picture(ctx context.Context, f claybot.FileReference) ([]byte, error) {
+// file reads a file of the agent that may be shown.
+func (c *chat) file(ctx context.Context, f claybot.FileReference) ([]byte, error) {
 	r, err := c.turn.Files.OpenFile(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	b, err := io.ReadAll(io.LimitReader(r, llm.MaxPicture+1))
+	most := llm.MaxShown(f)
+	b, err := io.ReadAll(io.LimitReader(r, most+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", f.ID, err)
-	case len(b) > llm.MaxPicture:
-		return nil, errLargePicture
+	case int64(len(b)) > most:
+		return nil, errLarge
 	}
 	return b, nil
 }

@@ -17,6 +17,8 @@ const (
 	foldAt    = 90 // older records are compacted
 	keptPart  = 50 // of what stays as it is beside a summary, at most
 	worthPart = 10 // that folding gains, at least
+	// documentPart is for documents, at most.
+	documentPart = 75
 )
 
 // maxScale bounds how far the guess of a size is corrected by what a provider
@@ -114,6 +116,13 @@ func (w *window) request(summary *claybot.Record, rest []claybot.Record) int {
 func (w *window) tokens(messages []llm.Message) int64 {
 	guess := llm.Estimate(llm.Request{System: w.system, Messages: messages, Tools: w.tools}, llm.Response{})
 	return int64(float64(guess.Input) * w.scale)
+}
+
+// left is how many tokens the documents among messages may take: most of the room, and
+// no more than the texts leave.
+func (w *window) left(messages []llm.Message) int64 {
+	guess := llm.Estimate(llm.Request{System: w.system, Messages: messages, Tools: w.tools}, llm.Response{})
+	return min(w.room()*documentPart/100, w.room()-guess.Input)
 }
 
 // size is about how many tokens the next request has when nothing is folded or

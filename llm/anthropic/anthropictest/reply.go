@@ -75,6 +75,8 @@ const (
 	FaultContext      Fault = "context"       // 400 prompt is too long
 	FaultNoImages     Fault = "no_images"     // 400 as long as pictures are sent: the model has no eyes
 	FaultBadImage     Fault = "bad_image"     // 400 as long as pictures are sent: one of them is broken
+	FaultNoDocuments  Fault = "no_documents"  // 400 as long as documents are sent: the model reads none
+	FaultBadDocument  Fault = "bad_document"  // 400 as long as documents are sent: one of them is broken
 	FaultNoCache      Fault = "no_cache"      // 400 as long as cache_control is sent
 	FaultNoMetadata   Fault = "no_metadata"   // 400 as long as metadata is sent
 	FaultNoFormat     Fault = "no_format"     // 400 as long as output_config is sent
@@ -163,11 +165,16 @@ func (f Fault) status(r Request, reply Reply) *apiError {
 // when it does.
 func (f Fault) refuses(r Request) string {
 	pictures := slices.ContainsFunc(r.Messages, func(m llm.Message) bool { return len(m.Images) > 0 })
+	documents := slices.ContainsFunc(r.Messages, func(m llm.Message) bool { return len(m.Documents) > 0 })
 	switch {
 	case f == FaultNoImages && pictures:
 		return "messages.0.content.0: this model does not support image input"
 	case f == FaultBadImage && pictures:
 		return "Could not process image"
+	case f == FaultNoDocuments && documents:
+		return "messages.0.content.0: this model does not support document blocks"
+	case f == FaultBadDocument && documents:
+		return "A maximum of 100 PDF pages may be provided."
 	case f == FaultNoCache && r.Marks > 0:
 		return "system.0.cache_control: Extra inputs are not permitted"
 	case f == FaultNoFormat && r.Format != "":

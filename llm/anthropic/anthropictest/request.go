@@ -78,6 +78,7 @@ type wireBlock struct {
 		MediaType string `json:"media_type"`
 		Data      string `json:"data"`
 	} `json:"source"`
+	Title     string          `json:"title"` // of a document
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
 	Input     json.RawMessage `json:"input"`
@@ -270,6 +271,9 @@ func checkText(s, where string) *apiError {
 var idPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
 func (b *wireBlock) check(where string) *apiError {
+	if b.Title != "" && b.Type != "document" {
+		return refuse("%s.%s.title: Extra inputs are not permitted", where, b.Type)
+	}
 	switch b.Type {
 	case "text":
 		if b.Text == nil {
@@ -286,6 +290,14 @@ func (b *wireBlock) check(where string) *apiError {
 		}
 		if kind := http.DetectContentType(data); kind != b.Source.MediaType {
 			return refuse("%s.image.source.base64: the image was specified using %s, but appears to be %s", where, b.Source.MediaType, kind)
+		}
+	case "document":
+		if b.Source == nil || b.Source.Type != "base64" || b.Source.MediaType != "application/pdf" {
+			return refuse("%s.document.source: only base64 of application/pdf is taken", where)
+		}
+		data, err := base64.StdEncoding.DecodeString(b.Source.Data)
+		if err != nil || !bytes.HasPrefix(data, []byte("%PDF-")) {
+			return refuse("%s.document.source.base64.data: The PDF specified was not valid.", where)
 		}
 	case "tool_use":
 		var input map[string]json.RawMessage
@@ -354,14 +366,17 @@ func (r *Request) addMessages(in *wireRequest) *apiError {
 // addTurn adds the messages that one turn stands for.
 func (r *Request) addTurn(role llm.Role, blocks []wireBlock) *apiError {
 	var images []llm.Image
+	var documents []llm.Document
 	turn := llm.Message{Role: role}
 	for _, b := range blocks {
 		switch {
+		case b.Type == "document" && role == llm.RoleUser:
+			documents = append(documents, document(b))
 		case b.Type == "image" && role == llm.RoleUser:
 			images = append(images, image(b))
 		case b.Type == "text" && role == llm.RoleUser:
-			r.Messages = append(r.Messages, llm.Message{Role: role, Content: *b.Text, Images: images})
-			images = nil
+			r.Messages = append(r.Messages, llm.Message{Role: role, Content: *b.Text, Images: images, Documents: documents})
+			images, documents = nil, nil
 		case b.Type == "text":
 			turn.Content += *b.Text
 		case b.reasoning() && role == llm.RoleAssistant: // see checkThoughts
@@ -379,6 +394,8 @@ func (r *Request) addTurn(role llm.Role, blocks []wireBlock) *apiError {
 					m.Content += *c.Text
 				case "image":
 					m.Images = append(m.Images, image(c))
+				case "document":
+					m.Documents = append(m.Documents, document(c))
 				default:
 					return refuse("tool_result: %q is not allowed in it", c.Type)
 				}
@@ -391,8 +408,8 @@ func (r *Request) addTurn(role llm.Role, blocks []wireBlock) *apiError {
 	if role == llm.RoleAssistant {
 		r.Messages = append(r.Messages, turn)
 	}
-	if len(images) > 0 {
-		r.Messages = append(r.Messages, llm.Message{Role: role, Content: "(pictures)", Images: images})
+	if len(images)+len(documents) > 0 {
+		r.Messages = append(r.Messages, llm.Message{Role: role, Content: "(pictures)", Images: images, Documents: documents})
 	}
 	return nil
 }
@@ -400,4 +417,9 @@ func (r *Request) addTurn(role llm.Role, blocks []wireBlock) *apiError {
 func image(b wireBlock) llm.Image {
 	data, _ := base64.StdEncoding.DecodeString(b.Source.Data) // was checked
 	return llm.Image{MIMEType: b.Source.MediaType, Data: data}
+}
+
+func document(b wireBlock) llm.Document {
+	data, _ := base64.StdEncoding.DecodeString(b.Source.Data) // was checked
+	return llm.Document{Name: b.Title, Data: data}
 }

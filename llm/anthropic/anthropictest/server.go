@@ -4,7 +4,7 @@
 // service refuses: unknown fields, a missing version header, a missing or too
 // large max_tokens, turns that do not alternate, calls without results, results
 // that do not stand first, blank texts, more than four cache marks, bad tool
-// names and schemas, bytes that are no picture. It counts tokens and what its
+// names and schemas, bytes that are no picture or no PDF. It counts tokens and what its
 // cache would do, keeps a journal, and each Fault can be
 // scripted for a single call.
 //

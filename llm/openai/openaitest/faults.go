@@ -32,6 +32,9 @@ const (
 	FaultNoImages      Fault = "no_images"      // 400 as long as pictures are sent: the model has no eyes
 	FaultNoImagesRoute Fault = "no_images_404"  // the same as a broker says it
 	FaultBadImage      Fault = "bad_image"      // 400 as long as pictures are sent: one of them is broken
+	FaultNoDocuments   Fault = "no_documents"   // 400 as long as documents are sent: the model reads none
+	FaultNoReading     Fault = "no_reading"     // the same, told in words that name no document
+	FaultBadDocument   Fault = "bad_document"   // 400 as long as documents are sent: one of them is broken
 	FaultRedirect      Fault = "redirect"       // 307 to Reply.Location
 	FaultPlainError    Fault = "plain_error"    // 500 {"error":"text"}
 	FaultDetailError   Fault = "detail_error"   // 422 {"detail":[{"msg":...}]}
@@ -142,6 +145,12 @@ func (f Fault) refuses(r Request) (status int, why string) {
 		return 404, "No endpoints found that support image input"
 	case f == FaultBadImage && r.pictures() > 0:
 		return 400, "You uploaded an unsupported image. Please make sure your image is valid."
+	case f == FaultNoDocuments && r.documents() > 0:
+		return 400, "Invalid value: 'file'. Supported values are: 'text', 'image_url'."
+	case f == FaultNoReading && r.documents() > 0:
+		return 400, "invalid message format"
+	case f == FaultBadDocument && r.documents() > 0:
+		return 400, "The PDF file is encrypted and cannot be read."
 	case f == FaultSchemaRefused && strings.Contains(r.Format, "schema"):
 		return 400, "Invalid schema for response_format 'answer': 'required' is required to be supplied."
 	case f == FaultUserRefused && r.Agent != "":

@@ -20,11 +20,20 @@ var mistralID = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
 
 // strict refuses what only this server refuses, in its words.
 func (d Dialect) strict(in *wireRequest) *apiError {
-	marks := 0
+	marks, documents := 0, 0
 	for _, m := range in.Messages {
-		marks += m.Content.cached()
+		if marks += m.Content.cached(); m.Content != nil {
+			documents += len(m.Content.documents)
+		}
 	}
+	reads := d == "" || d == OpenRouter || d == Azure
 	switch {
+	case documents > 0 && !reads:
+		return refuse("messages", "Failed to deserialize the JSON body: unknown variant `file`, expected `text` or `image_url`")
+	case len(in.Plugins) > 0 && d != OpenRouter:
+		return refuse("plugins", "Unrecognized request argument supplied: plugins")
+	case d == OpenRouter && documents > 0 && (len(in.Plugins) != 1 || in.Plugins[0].ID != "file-parser" || in.Plugins[0].PDF.Engine != "native"):
+		return refuse("plugins", "this emulator reads documents only by the engine of the model")
 	case marks > 0 && d != OpenRouter || marks > 4:
 		return refuse("messages", "messages.0.content.0.cache_control: Extra inputs are not permitted")
 	case d == DeepSeek && in.ResponseFormat != nil && in.ResponseFormat.Type != "json_object":

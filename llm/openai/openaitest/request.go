@@ -34,7 +34,7 @@ type Request struct {
 	Size      int    // bytes of the body
 	Header    http.Header
 
-	picturesOfResults bool // are in the results themselves
+	filesOfResults bool // pictures and documents are in the results themselves
 }
 
 // The wire form, written down apart from the client so that both are checked.
@@ -48,9 +48,18 @@ type wireRequest struct {
 	MaxTokens           int           `json:"max_tokens"`
 	MaxCompletionTokens int           `json:"max_completion_tokens"`
 	ResponseFormat      *wireFormat   `json:"response_format"`
+	Plugins             []wirePlugin  `json:"plugins"`
 	StreamOptions       *struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
+}
+
+// A wirePlugin is one of OpenRouter.
+type wirePlugin struct {
+	ID  string `json:"id"`
+	PDF struct {
+		Engine string `json:"engine"`
+	} `json:"pdf"`
 }
 
 type wireFormat struct {
@@ -102,11 +111,12 @@ type wireTool struct {
 	} `json:"function"`
 }
 
-// content is a text or a list of parts with text and pictures.
+// content is a text or a list of parts with text, pictures and documents.
 type content struct {
-	text   string
-	images []llm.Image
-	marks  int // of the cache
+	text      string
+	images    []llm.Image
+	documents []llm.Document
+	marks     int // of the cache
 }
 
 func (c *content) cached() int {
@@ -126,6 +136,10 @@ func (c *content) UnmarshalJSON(b []byte) error {
 		Image struct {
 			URL string `json:"url"`
 		} `json:"image_url"`
+		File struct {
+			Name string `json:"filename"`
+			Data string `json:"file_data"`
+		} `json:"file"`
 		Cache json.RawMessage `json:"cache_control"`
 	}
 	if err := json.Unmarshal(b, &parts); err != nil {
@@ -144,6 +158,12 @@ func (c *content) UnmarshalJSON(b []byte) error {
 				return err
 			}
 			c.images = append(c.images, picture)
+		case "file":
+			document, err := documentOf(p.File.Name, p.File.Data)
+			if err != nil {
+				return err
+			}
+			c.documents = append(c.documents, document)
 		default:
 			return fmt.Errorf("content part of type %q", p.Type)
 		}
@@ -160,6 +180,16 @@ func pictureOf(url string) (llm.Image, error) {
 		return llm.Image{}, errors.New("invalid image data")
 	}
 	return llm.Image{MIMEType: kind, Data: picture}, nil
+}
+
+// documentOf reads a PDF from its data URL.
+func documentOf(name, url string) (llm.Document, error) {
+	data, ok := strings.CutPrefix(url, "data:application/pdf;base64,")
+	document, err := base64.StdEncoding.DecodeString(data)
+	if !ok || err != nil || !bytes.HasPrefix(document, []byte("%PDF-")) || !strings.HasSuffix(name, ".pdf") {
+		return llm.Document{}, errors.New("invalid file data: want a name that ends in .pdf, and a PDF as a data URL")
+	}
+	return llm.Document{Name: name, Data: document}, nil
 }
 
 // maxRequest is what a body may have in bytes.
@@ -246,11 +276,12 @@ func (r *Request) addMessages(in []wireMessage) *apiError {
 		}
 		text := ""
 		var images []llm.Image
+		var documents []llm.Document
 		if m.Content != nil {
-			text, images = m.Content.text, m.Content.images
+			text, images, documents = m.Content.text, m.Content.images, m.Content.documents
 		}
-		if len(images) > 0 && m.Role != "user" && !(r.picturesOfResults && m.Role == "tool") {
-			return refuse(param+".content", "Invalid value: 'image_url'. Pictures are allowed in messages of the user only.")
+		if len(images)+len(documents) > 0 && m.Role != "user" && !(r.filesOfResults && m.Role == "tool") {
+			return refuse(param+".content", "Invalid value: 'image_url' or 'file'. Pictures and files are allowed in messages of the user only.")
 		}
 		if m.Role == "system" {
 			if i != 0 {
@@ -263,7 +294,7 @@ func (r *Request) addMessages(in []wireMessage) *apiError {
 		if bad != nil {
 			return bad
 		}
-		chat = append(chat, llm.Message{Role: llm.Role(m.Role), Content: text, Calls: calls, CallID: m.ToolCallID, Images: images})
+		chat = append(chat, llm.Message{Role: llm.Role(m.Role), Content: text, Calls: calls, CallID: m.ToolCallID, Images: images, Documents: documents})
 	}
 	if err := llm.Check(chat); err != nil {
 		return refuse("messages", "Invalid 'messages': %v", err)
@@ -336,10 +367,17 @@ func (e *apiError) write(w http.ResponseWriter) {
 	writeJSON(w, e.status, map[string]*apiError{"error": e})
 }
 
-// pictures is how many pictures a request has.
+// pictures and documents are how many of them a request has.
 func (r Request) pictures() (n int) {
 	for _, m := range r.Messages {
 		n += len(m.Images)
+	}
+	return n
+}
+
+func (r Request) documents() (n int) {
+	for _, m := range r.Messages {
+		n += len(m.Documents)
 	}
 	return n
 }

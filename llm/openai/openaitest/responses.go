@@ -121,7 +121,7 @@ func (s *Server) decodeResponses(w http.ResponseWriter, hr *http.Request) (out R
 		out.Format = string(b)
 	}
 	chat, bad := s.chatOf(in.Input)
-	out.picturesOfResults = true
+	out.filesOfResults = true
 	if bad == nil {
 		bad = out.addMessages(chat)
 	}
@@ -192,6 +192,8 @@ func (it *inputItem) message(i int) (m wireMessage, bad *apiError) {
 		Type  string `json:"type"`
 		Text  string `json:"text"`
 		Image string `json:"image_url"`
+		Name  string `json:"filename"`
+		Data  string `json:"file_data"`
 	}
 	err := json.Unmarshal(raw, &parts)
 	for _, p := range parts {
@@ -202,6 +204,11 @@ func (it *inputItem) message(i int) (m wireMessage, bad *apiError) {
 			var picture llm.Image
 			if picture, err = pictureOf(p.Image); err == nil {
 				m.Content.images = append(m.Content.images, picture)
+			}
+		case "input_file":
+			var document llm.Document
+			if document, err = documentOf(p.Name, p.Data); err == nil {
+				m.Content.documents = append(m.Content.documents, document)
 			}
 		default:
 			err = fmt.Errorf("content part of type %q", p.Type)

@@ -1,0 +1,125 @@
+package llm
+
+import (
+	"bytes"
+	"compress/zlib"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/claybot/claybot"
+)
+
+// pdf is about what a PDF of n pages looks like; packed, its objects are in a compressed stream.
+func pdf(n int, packed bool) []byte {
+	objects := "<< /Type /Pages /Count 1 >>\n" + strings.Repeat("<< /Type /Page /Parent 1 0 R >>\n", n)
+	if packed {
+		var z bytes.Buffer
+		w := zlib.NewWriter(&z)
+		_, _ = w.Write([]byte(objects)) // a buffer takes everything
+		_ = w.Close()
+		objects = fmt.Sprintf("5 0 obj\n<< /Type /ObjStm /Length %d /Filter /FlateDecode >>\nstream\r\n%s\nendstream\nendobj\n", z.Len(), z.String())
+	}
+	return []byte("%PDF-1.5\n" + objects + "%%EOF\n")
+}
+
+func TestReadable(t *testing.T) {
+	for name, tt := range map[string]struct {
+		data  []byte
+		pages int // 0: it cannot be read
+	}{
+		"one page":        {pdf(1, false), 1},
+		"packed":          {pdf(7, true), 7},
+		"the most":        {pdf(MaxPages, true), MaxPages},
+		"too many pages":  {pdf(MaxPages+1, true), 0},
+		"no page found":   {append([]byte("%PDF-1.7 "), make([]byte, 2*guessedPage)...), 3},
+		"a broken stream": {[]byte("%PDF-1.7 /ObjStm stream\nno zlib endstream"), 1},
+		"no end":          {[]byte("%PDF-1.7 /ObjStm"), 1},
+		"encrypted":       {append(pdf(1, false), "trailer << /Encrypt 4 0 R >>"...), 0},
+		"another type":    {[]byte("PK\x03\x04"), 0},
+		"empty":           {nil, 0},
+		"too large":       {append(pdf(1, false), make([]byte, MaxDocument)...), 0},
+	} {
+		d, err := Readable(tt.data)
+		if d.Pages != tt.pages || (tt.pages == 0) != errors.Is(err, ErrNoDocument) || tt.pages > 0 && !bytes.Equal(d.Data, tt.data) {
+			t.Errorf("%s: %d pages, %v", name, d.Pages, err)
+		}
+	}
+}
+
+func TestDocumentNames(t *testing.T) {
+	for name, want := range map[string]string{"": "document.pdf", "a.pdf": "a.pdf", "scan": "scan.pdf", strings.Repeat("ü", 200): strings.Repeat("ü", maxFileName) + ".pdf"} {
+		if got := (&Document{Name: name}).FileName(); got != want {
+			t.Errorf("%q: got %q", name, got)
+		}
+	}
+}
+
+// Documents are shown as pictures are, as long as there is room for them.
+func TestAlbumOfDocuments(t *testing.T) {
+	files := map[string][]byte{"one": pdf(1, false), "sixty": pdf(60, true), "fake": []byte("hello"), "locked": append(pdf(1, false), "/Encrypt"...)}
+	a := NewAlbum(func(f claybot.FileReference) ([]byte, error) { return files[f.Path], nil })
+	ref := func(path string) claybot.FileReference {
+		return claybot.FileReference{Name: path + ".pdf", MIMEType: "application/pdf", Size: 10, Path: path}
+	}
+	user := func(paths ...string) claybot.Record {
+		r := claybot.Record{Type: claybot.RecordUser, Text: "read"}
+		for _, p := range paths {
+			r.Files = append(r.Files, ref(p))
+		}
+		return r
+	}
+	large := user("one")
+	large.Files[0].Size = MaxDocument + 1
+	result := []claybot.Record{
+		{Type: claybot.RecordAssistant, ToolCalls: []claybot.ToolCall{{ID: "c", Name: "fetch", Args: "{}"}}},
+		{Type: claybot.RecordTool, ToolCallID: "c", Text: "got", Files: []claybot.FileReference{ref("one")}},
+	}
+	for name, tt := range map[string]struct {
+		history []claybot.Record
+		tokens  int64
+		want    string
+	}{
+		"one":                {[]claybot.Record{user("one")}, 1e6, "one.pdf"},
+		"no room":            {[]claybot.Record{user("one")}, pageTokens - 1, ""},
+		"room for the newer": {[]claybot.Record{user("sixty"), user("one")}, 60 * pageTokens, "one.pdf"},
+		"too many pages":     {[]claybot.Record{user("sixty"), user("one"), user("sixty")}, 1e6, "one.pdf sixty.pdf"},
+		"no documents":       {[]claybot.Record{user("fake", "locked")}, 1e6, ""},
+		"too large":          {[]claybot.Record{large}, 1e6, ""},
+		"of a result":        {append([]claybot.Record{user()}, result...), 1e6, "one.pdf"},
+	} {
+		var shown []string
+		for _, m := range a.Show(Messages(tt.history), tt.tokens) {
+			if n := strings.Count(m.Content, fileRead); n != len(m.Documents) && m.Role == RoleUser {
+				t.Errorf("%s: %q has %d documents", name, m.Content, len(m.Documents))
+			}
+			for _, d := range m.Documents {
+				shown = append(shown, d.Name)
+			}
+		}
+		if got := strings.Join(shown, " "); got != tt.want {
+			t.Errorf("%s: shown %q, want %q", name, got, tt.want)
+		}
+	}
+	m := a.Show(Messages([]claybot.Record{user("one")}), 1e6)[0]
+	if text := ContentFor(m, true, false); !strings.Contains(text, `[the document name="one.pdf", application/pdf, `) || !strings.HasSuffix(text, "cannot be read by this model]") {
+		t.Errorf("without documents: %s", text)
+	}
+	with := Estimate(Request{Messages: []Message{m}}, Response{}).Input
+	m.Documents = nil
+	if without := Estimate(Request{Messages: []Message{m}}, Response{}).Input; with-without != pageTokens {
+		t.Errorf("a page is estimated at %d tokens", with-without)
+	}
+}
+
+func FuzzReadable(f *testing.F) {
+	f.Add(pdf(1, false))
+	f.Add(pdf(3, true))
+	f.Add([]byte("%PDF-/ObjStm stream"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if d, err := Readable(data); (err == nil) != (d.Pages > 0) {
+			t.Errorf("%d pages, %v", d.Pages, err)
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package openai
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/openai/openaitest"
+)
+
+var pdf = []byte("%PDF-1.4 <</Type /Page>>")
+
+// reading asks with documents: two of the user's, with a picture, and two of a result.
+func reading() llm.Request {
+	d := llm.Document{Data: pdf, Name: "lease.pdf", Pages: 1}
+	r := ask("what is this?")
+	r.Messages[0].Documents = []llm.Document{d, {Data: []byte("%PDF-1.5"), Name: "plan", Pages: 1}}
+	r.Messages[0].Images = []llm.Image{{MIMEType: "image/png", Data: png, Name: "cat.png"}}
+	r.Messages = append(r.Messages,
+		llm.Message{Role: llm.RoleAssistant, Calls: []claybot.ToolCall{call("a")}},
+		llm.Message{Role: llm.RoleTool, CallID: "a", Content: "a file", Documents: []llm.Document{d}},
+		llm.Message{Role: llm.RoleAssistant, Content: "I see"},
+		llm.Message{Role: llm.RoleUser, Content: "and?"})
+	return r
+}
+
+// Documents arrive, those of results in a message of the user behind them all. A server that takes none is told of them in
+// words, once and for all; a document that is refused is left out of all further requests, and others are not.
+func TestDocuments(t *testing.T) {
+	for _, tt := range []struct {
+		fault               openaitest.Fault
+		dialect             openaitest.Dialect
+		quirks              llm.Quirks
+		calls, again, other int // requests of the first and of a second call, and of one with other documents
+	}{
+		{"", "", llm.Quirks{}, 1, 1, 1},
+		{"", openaitest.OpenRouter, quirksOf("openrouter"), 1, 1, 1},
+		{"", "", responding, 1, 1, 1},
+		{"", openaitest.VLLM, llm.Quirks{}, 1, 1, 1}, // and a refused one, which the emulator does not count
+		{"", openaitest.LlamaCPP, quirksOf("llama.cpp"), 1, 1, 1},
+		{openaitest.FaultNoDocuments, "", llm.Quirks{}, 2, 1, 1},
+		{openaitest.FaultNoDocuments, "", responding, 2, 1, 1},
+		{openaitest.FaultBadDocument, "", llm.Quirks{}, 2, 1, 2},
+		{openaitest.FaultBadDocument, "", responding, 2, 1, 2},
+		{openaitest.FaultNoReading, "", llm.Quirks{}, 2, 1, 2},
+	} {
+		t.Run(string(tt.fault)+" "+string(tt.dialect), func(t *testing.T) {
+			s, c := serve(t, openaitest.Config{Dialect: tt.dialect, Reply: func(openaitest.Request) openaitest.Reply {
+				return openaitest.Reply{Text: "ok", Fault: tt.fault}
+			}}, Config{SystemFallback: FallbackNever, Quirks: &tt.quirks})
+			other := reading()
+			other.Messages[0].Documents, other.Messages[2].Documents = []llm.Document{{Data: []byte("%PDF-1.6"), Name: "new.pdf", Pages: 1}}, nil
+			for i, r := range []llm.Request{reading(), reading(), other} {
+				before := s.Calls()
+				if _, err := c.Chat(t.Context(), r); err != nil {
+					t.Fatal(err)
+				}
+				if n, want := s.Calls()-before, []int{tt.calls, tt.again, tt.other}[i]; n != want {
+					t.Errorf("call %d took %d requests, want %d", i, n, want)
+				}
+			}
+			shown := tt.fault == "" && tt.dialect != openaitest.VLLM && tt.dialect != openaitest.LlamaCPP
+			if refused := len(s.Refused()); refused > 1 || refused > 0 && tt.dialect != openaitest.VLLM {
+				t.Errorf("refused %v", s.Refused())
+			}
+			checkDocuments(t, s.Requests()[tt.calls].Messages, shown, tt.quirks.Responses)
+		})
+	}
+}
+
+func checkDocuments(t *testing.T, m []llm.Message, shown, inResults bool) {
+	t.Helper()
+	if len(m[0].Images) != 1 {
+		t.Error("the picture was left out")
+	}
+	if !shown {
+		if len(m[0].Documents) > 0 || strings.Count(m[0].Content, "cannot be read") != 2 || !strings.Contains(m[0].Content, `"lease.pdf"`) || strings.Count(m[2].Content, "cannot be read") != 1 {
+			t.Errorf("no line stands in the place of the documents: %+v", m)
+		}
+		return
+	}
+	result := m[2]
+	if !inResults {
+		if result = m[3]; result.Content != resultFiles {
+			t.Errorf("the documents of the result do not follow it: %+v", m)
+		}
+	}
+	d := m[0].Documents
+	if len(d) != 2 || d[0].Name != "lease.pdf" || string(d[0].Data) != string(pdf) || d[1].Name != "plan.pdf" || len(result.Documents) != 1 || strings.Contains(m[0].Content, "cannot be read") {
+		t.Errorf("got %+v", m)
+	}
+}
+
+func quirksOf(preset string) llm.Quirks {
+	p, _ := llm.PresetNamed(preset)
+	return p.Quirks
+}
+
+// Words about documents teach something only where documents were sent, and in the words of many servers.
+func TestDocumentsAreLearned(t *testing.T) {
+	for said, want := range map[string][2]uint32{
+		"Invalid value: 'file'. Supported values are: 'text', 'image_url'.": {fieldDocuments, 0},
+		"unknown variant `file`, expected `text`":                           {fieldDocuments, 0},
+		"This model does not support PDF input":                             {fieldDocuments, 0},
+		"Invalid value: 'input_file'. Supported values are: 'input_text'.":  {fieldDocuments, 0},
+		"The PDF has more than 100 pages":                                   {0, fieldDocuments},
+		"unsupported file: the document is corrupt":                         {0, fieldDocuments},
+		"not supported; see our documentation":                              {0, 0},
+	} {
+		p := parseProblem(400, []byte(`{"error":{"message":"`+said+`"}}`))
+		if always, once := p.refused(); always != want[0] || once != want[1] {
+			t.Errorf("%s: got %b %b", said, always, once)
+		}
+	}
+	p := parseProblem(404, []byte(`{"error":{"message":"No endpoints found that support file input","code":404}}`))
+	if always, _ := p.refused(); always != fieldDocuments {
+		t.Errorf("a broker without a model that reads: %b", always)
+	}
+	s, c := serve(t, openaitest.Config{Reply: func(openaitest.Request) openaitest.Reply {
+		return openaitest.Reply{Fault: openaitest.FaultNoReading}
+	}}, Config{})
+	if _, err := c.Chat(t.Context(), ask("x")); err != nil || c.Refused() != 0 || s.Calls() != 1 {
+		t.Errorf("got %v after %d calls, learned %b", err, s.Calls(), c.Refused())
+	}
+}
