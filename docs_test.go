@@ -1,11 +1,13 @@
 package claybot_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // CONTRIBUTING quotes the example connector as it is compiled and run.
@@ -28,9 +30,9 @@ func TestContributingQuotesTheExample(t *testing.T) {
 	}
 }
 
-var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
+var link = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)]*))?\)`)
 
-// Links between documents lead somewhere.
+// Links between documents lead to a file, and to a heading that it has.
 func TestLinks(t *testing.T) {
 	var documents []string
 	for _, pattern := range []string{"*.md", "docs/*.md"} {
@@ -43,23 +45,83 @@ func TestLinks(t *testing.T) {
 	if len(documents) < 10 {
 		t.Errorf("only %d documents: %v", len(documents), documents)
 	}
-	links := 0
+	links, anchored := 0, 0
+	known := make(map[string]map[string]bool)
 	for _, document := range documents {
 		text, err := os.ReadFile(document)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
-			if strings.Contains(m[1], "://") {
+			if strings.Contains(m[1], "://") || m[1] == "" && m[2] == "" {
 				continue
 			}
 			links++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(document), m[1])); err != nil {
+			to := filepath.Join(filepath.Dir(document), m[1])
+			if m[1] == "" {
+				to = document
+			}
+			if _, err := os.Stat(to); err != nil {
 				t.Errorf("%s: the link to %s leads nowhere", document, m[1])
+				continue
+			}
+			if m[2] == "" || filepath.Ext(to) != ".md" {
+				continue
+			}
+			anchored++
+			if known[to] == nil {
+				known[to] = anchors(t, to)
+			}
+			if !known[to][m[2]] {
+				t.Errorf("%s: %s has no heading #%s", document, to, m[2])
 			}
 		}
 	}
-	if links == 0 {
-		t.Error("no links found: the test does not see them")
+	if links == 0 || anchored == 0 {
+		t.Errorf("%d links and %d to headings found: the test does not see them", links, anchored)
 	}
+}
+
+var (
+	heading = regexp.MustCompile(`^#{1,6} +(.*?)[ #]*$`)
+	named   = regexp.MustCompile(`^<a id="([^"]+)"></a>$`)
+	inner   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`) // the text of a link
+)
+
+// anchors are the fragments that GitHub gives the headings of a document, and those that it names.
+func anchors(t *testing.T, document string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, code := make(map[string]bool), false
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\r\n")
+		if strings.HasPrefix(line, "```") {
+			code = !code
+		}
+		if m := named.FindStringSubmatch(line); m != nil {
+			all[m[1]] = true
+		}
+		m := heading.FindStringSubmatch(line)
+		if code || m == nil {
+			continue
+		}
+		name := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, inner.ReplaceAllString(m[1], "$1"))
+		anchor := name
+		for n := 1; all[anchor]; n++ {
+			anchor = fmt.Sprintf("%s-%d", name, n)
+		}
+		all[anchor] = true
+	}
+	return all
 }
