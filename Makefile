@@ -5,6 +5,7 @@ LINT     := 2.15.0
 FUZZTIME ?= 10s
 N        ?= 50
 T        ?= 0
+PUSHED   ?= false
 F        ?= 500
 S        ?= 10000
 L        ?= 10000
@@ -71,8 +72,8 @@ lint: bin/golangci-lint ## vet and the other linters of .golangci.yml, and a go.
 fuzz: ## each fuzz target for FUZZTIME (10s)
 	./scripts/fuzz.sh $(FUZZTIME)
 
-crash: ## kill the real binary N times (50) under load, in T threads (0) on each platform, and count what was lost
-	go run ./cmd/claybench -crash $(N) -threads $(T)
+crash: ## kill the real binary N times (50) under load, in T threads (0) on each platform, PUSHED=true over HTTP, and count what was lost
+	go run ./cmd/claybench -crash $(N) -threads $(T) -pushed=$(PUSHED)
 
 faults: ## let one system call go wrong in each of F lives (500) of the daemon, and count what was lost
 	go run ./cmd/claybench -faults $(F)

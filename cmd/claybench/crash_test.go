@@ -52,6 +52,16 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// The same promise where Slack and Telegram send their updates over HTTP: a request that met a dead
+// daemon comes again, after newer ones.
+func TestCrashPushed(t *testing.T) {
+	t.Parallel()
+	o := options{crash: 3, pushed: true, seed: testSeed, bin: binary(t)}
+	if err := crash(t.Context(), o, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Threads and topics of one person, killed under load and with edits: no reply is in another one, and
 // no request to the model has messages of two.
 func TestCrashInThreads(t *testing.T) {
