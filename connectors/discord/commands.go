@@ -16,8 +16,9 @@ import (
 //
 // docs.discord.com/developers/interactions/application-commands, read 2026-11-28: names have
 // up to 32 characters, descriptions up to 100, and Bulk Overwrite Global Application Commands
-// replaces all of them.
+// replaces all of them and returns them with their ids. A command that keeps its name keeps its id.
 type command struct {
+	ID       string            `json:"id,omitempty"` // Discord gives it
 	Name     string            `json:"name"`
 	Help     string            `json:"description"`
 	Helps    map[string]string `json:"description_localizations,omitempty"`
@@ -54,7 +55,8 @@ func menuOf() (all []command) {
 	return all
 }
 
-// register registers the commands of the bot, if they changed since they last were.
+// register registers the commands of the bot, if they changed since they last were or their ids are
+// unknown.
 func (c *Connector) register(ctx context.Context, app *application) {
 	all := menuOf()
 	text, err := json.Marshal(all)
@@ -62,17 +64,17 @@ func (c *Connector) register(ctx context.Context, app *application) {
 		c.log.Warn("failed to register the commands", "err", err)
 		return
 	}
-	key, sum := "discord/"+c.bot+"/commands", fmt.Sprintf("%x", sha256.Sum256(text))
-	if c.cfg.Marks != nil {
-		if last, err := c.cfg.Marks.Checkpoint(ctx, key); err == nil && last == sum {
-			return
-		}
+	sum := fmt.Sprintf("%x", sha256.Sum256(text))
+	if last := c.registration(ctx); last.Sum == sum && len(last.IDs) > 0 {
+		c.menu.note(last.IDs)
+		return
 	}
+	var now []command
 	var back connectors.Backoff
 	for {
 		err := c.api.do(ctx, call{
 			method: http.MethodPut, what: "register commands", path: "/applications/" + app.ID + "/commands", major: app.ID, body: all,
-		}, nil)
+		}, &now)
 		var refused *refusal
 		var retry *connectors.RetryError
 		switch {
@@ -91,11 +93,22 @@ func (c *Connector) register(ctx context.Context, app *application) {
 			}
 			continue
 		}
-		if c.cfg.Marks != nil {
-			if err := c.cfg.Marks.SetCheckpoint(ctx, key, sum); err != nil && ctx.Err() == nil {
-				c.log.Warn("failed to save which commands are registered", "err", err)
-			}
-		}
+		c.keepCommands(ctx, registration{Sum: sum, IDs: idsOf(now)})
 		return
+	}
+}
+
+// keepCommands notes and stores what is registered.
+func (c *Connector) keepCommands(ctx context.Context, r registration) {
+	c.menu.note(r.IDs)
+	if c.cfg.Marks == nil {
+		return
+	}
+	text, err := json.Marshal(r)
+	if err == nil {
+		err = c.cfg.Marks.SetCheckpoint(ctx, c.commandsKey(), string(text))
+	}
+	if err != nil && ctx.Err() == nil {
+		c.log.Warn("failed to save which commands are registered", "err", err)
 	}
 }

@@ -62,6 +62,7 @@ type Connector struct {
 
 	channels channels
 	own      receipts
+	menu     registered
 	app      atomic.Pointer[application]
 	gap      atomic.Pointer[connectors.Gap] // the newest one with messages that may be missing
 	ignored  atomic.Int64

@@ -110,7 +110,7 @@ func (c *Connector) begins(m message, o claybot.Outgoing) bool {
 			return -1
 		}, text)
 	}
-	begun, whole := bare(m.Content), bare(content(texts.Voice{}, o))
+	begun, whole := bare(unlinked(m.Content)), bare(content(texts.Voice{}, o))
 	return o.Attempts == 0 && o.Kind == claybot.OutgoingAnswer && o.Part == 1 && o.File == nil && m.Author.ID == c.bot && len(m.Attachments) == 0 &&
 		c.own.nonce(m.ID) == "" && begun != "" && begun != whole && strings.HasPrefix(whole, begun)
 }
@@ -154,7 +154,7 @@ func (c *Connector) same(m message, o claybot.Outgoing, nonce string) bool {
 	if (o.File != nil) != (len(m.Attachments) > 0) || o.File != nil && m.Attachments[0].Size != o.File.Size {
 		return false
 	}
-	text, plain := strings.TrimSpace(m.Content), o
+	text, plain := strings.TrimSpace(unlinked(m.Content)), o
 	plain.Resent = false
 	if text == strings.TrimSpace(content(texts.Voice{}, plain)) {
 		return true

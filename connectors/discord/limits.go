@@ -61,9 +61,10 @@ const (
 	nearAhead        = 60 * time.Second // to this long after it
 	nonceSure        = 2 * time.Minute  // in which Discord surely knows a nonce: "the past few minutes"
 
-	maxAuthors  = 10_000 // messages whose author is remembered
-	maxReceipts = 1_000  // own messages that are remembered by their nonce
-	maxChannels = 10_000 // that are remembered
-	maxNames    = 100    // characters of a sticker's name
-	maxQuote    = 2_000  // characters
+	lookAgain   = time.Minute // between two looks for the ids of commands in the store
+	maxAuthors  = 10_000      // messages whose author is remembered
+	maxReceipts = 1_000       // own messages that are remembered by their nonce
+	maxChannels = 10_000      // that are remembered
+	maxNames    = 100         // characters of a sticker's name
+	maxQuote    = 2_000       // characters
 )

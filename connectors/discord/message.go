@@ -214,7 +214,8 @@ func forwardMark(forwarded bool) string {
 var mention = lazyregexp.New(`<@!?([0-9]{1,20})>`)
 
 // strip reports whether a text mentions the bot, and returns it without a mention at its start,
-// and with the names of other users in place of their ids. In code, nothing is a mention.
+// and with the names of other users and of commands in place of their ids. In code, nothing is a
+// mention.
 func (r *receiver) strip(text string, mentions []user) (rest string, ours bool) {
 	rest = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
 	outsideCode(rest, func(s string) string {
@@ -237,7 +238,8 @@ func (r *receiver) strip(text string, mentions []user) (rest string, ours bool) 
 			names = append(names, "<@"+u.ID+">", name, "<@!"+u.ID+">", name)
 		}
 	}
-	return outsideCode(rest, strings.NewReplacer(names...).Replace), ours
+	named := strings.NewReplacer(names...)
+	return outsideCode(rest, func(s string) string { return unlinked(named.Replace(s)) }), ours
 }
 
 // updated reads an edit of a message.

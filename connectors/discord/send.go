@@ -69,7 +69,7 @@ func (c *Connector) sending(ctx context.Context, o claybot.Outgoing) sending {
 	if o.Progress {
 		o.Text = fitting(o.Text)
 	}
-	m := sending{Content: content(v, o), Flags: suppressEmbeds}
+	m := sending{Content: c.contents(ctx, o), Flags: suppressEmbeds}
 	m.Allowed.Parse = []string{}
 	if rows := c.buttons(v, o); rows != nil || o.Edit != "" {
 		if rows == nil {
@@ -156,7 +156,7 @@ func (c *Connector) created(ctx context.Context, o claybot.Outgoing, channel str
 		return "", &failure{what: x.what, left: true, err: errors.New("the answer names no message")}
 	}
 	c.own.note(m.Nonce, sent.ID)
-	if o.File == nil && strings.TrimSpace(sent.Content) != strings.TrimSpace(m.Content) {
+	if o.File == nil && strings.TrimSpace(unlinked(sent.Content)) != strings.TrimSpace(unlinked(m.Content)) {
 		m.Nonce, m.Enforce, m.Reference = "", false, nil
 		err := c.edit(ctx, channel, sent.ID, m, false)
 		if refusedWith(err, 0, codeUnknownMessage) { // a person deleted it

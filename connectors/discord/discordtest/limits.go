@@ -1,6 +1,9 @@
 package discordtest
 
-import "unicode/utf8"
+import (
+	"maps"
+	"unicode/utf8"
+)
 
 // The flags of messages that apps may set.
 const settable = 1<<2 | 1<<12 | 1<<13 | 1<<15
@@ -137,6 +140,40 @@ func formFits(data answer) bool {
 		}
 	}
 	return true
+}
+
+// register replaces the commands of the bot. Each has an id; a name that stays keeps its own. What
+// Discord adds besides is left out.
+func (s *Server) register(all []any) {
+	ids := make(map[any]any)
+	for _, x := range s.commands {
+		c, _ := x.(answer)
+		ids[c["name"]] = c["id"]
+	}
+	s.commands = nil
+	for _, x := range all {
+		c, _ := x.(answer)
+		kept := maps.Clone(c)
+		if kept["id"] = ids[c["name"]]; kept["id"] == nil {
+			kept["id"] = s.id()
+		}
+		kept["application_id"], kept["version"] = s.cfg.Bot, s.id()
+		s.commands = append(s.commands, kept)
+	}
+	s.puts++
+}
+
+// CommandID returns the id of a command; empty if it is not registered.
+func (s *Server) CommandID(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.commands {
+		if c, _ := x.(answer); c["name"] == name {
+			id, _ := c["id"].(string)
+			return id
+		}
+	}
+	return ""
 }
 
 // commandsFit reports whether all commands are valid.

@@ -242,8 +242,8 @@ func (s *Server) act(r *http.Request, route string, c restCall) (int, any) {
 		if !commandsFit(c.list) {
 			return refuse(http.StatusBadRequest, 50035, "Invalid Form Body")
 		}
-		s.commands, s.puts = c.list, s.puts+1
-		return http.StatusOK, c.list
+		s.register(c.list)
+		return http.StatusOK, s.commands
 	case "POST callback":
 		status, code := s.respond(c.parts[1], c.parts[2], c.body)
 		if code != 0 {

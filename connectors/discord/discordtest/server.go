@@ -33,6 +33,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // Token is the token of the bot, and Bot its id.
@@ -200,8 +202,13 @@ func (s *Server) Commands() (n, puts int) {
 	return len(s.commands), s.puts
 }
 
-// Visible is a text of Discord's Markdown without its escapes.
+// mention is how a text names a command.
+var mention = lazyregexp.New(`</([a-z]+):[0-9]+>`)
+
+// Visible is a text of Discord's Markdown without its escapes, and with /NAME for each command that
+// can be pressed.
 func Visible(content string) string {
+	content = mention.ReplaceAllString(content, "/$1")
 	var b strings.Builder
 	for i := 0; i < len(content); i++ {
 		if content[i] == '\\' && i+1 < len(content) && strings.IndexByte("\\*_~`|<", content[i+1]) >= 0 {
