@@ -61,6 +61,18 @@ func (v Voice) Called(id string) string {
 	return name + " (" + id + ")"
 }
 
+// Known names a person in a text from which no reader decides anything: by their name on the platform
+// alone, by the id where they have none. See Called for what a reader decides from: a stranger can
+// choose the name of another person.
+func (v Voice) Known(id string) string {
+	if v.Name != nil {
+		if name := connectors.Code(v.Name(id), 60); name != "" {
+			return name
+		}
+	}
+	return connectors.Literal(id, 300)
+}
+
 // CanRead says what an agent can read of its person; has reports whether it has a tool, and
 // alone whether only the person reads the conversation.
 func (v Voice) CanRead(has func(tool string) bool, alone bool) []string {

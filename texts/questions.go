@@ -197,7 +197,11 @@ func (v Voice) Withdrawn(q claybot.Question) string {
 
 // OthersDecide says that the approvers of q decide; asked: they got the question in a chat.
 func (v Voice) OthersDecide(q claybot.Question, asked bool) string {
-	who := strings.Join(q.Approvers, ", ")
+	var all []string
+	for _, id := range q.Approvers {
+		all = append(all, v.Known(id))
+	}
+	who := strings.Join(all, ", ")
 	if p := v.progress(q); p != "" {
 		who += " (" + p + ")"
 	}

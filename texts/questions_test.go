@@ -98,3 +98,15 @@ func TestExpires(t *testing.T) {
 		}
 	}
 }
+
+// Who only waits reads the names of the approvers, and the id of one without a name; a name that
+// looks like Markdown stays a name.
+func TestOthersDecide(t *testing.T) {
+	names := map[string]string{"chat/1": "Bob", "chat/2": "**`Ann`** </why:1>"}
+	q := claybot.Question{Text: "Pay?", Approvers: []string{"chat/1", "chat/2", "chat/x_3"}, Need: 2, ApprovedBy: []string{"chat/9"}}
+	v := texts.Voice{Name: func(id string) string { return names[id] }}
+	const want = "I'm waiting for approval by `Bob`, `**'Ann'** </why:1>`, chat/x\\_3 (1 of 2 approvals). I have asked them:\n\nPay?"
+	if got := v.OthersDecide(q, true); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
