@@ -150,13 +150,18 @@ func (a *assembly) makeAgents() {
 		Parts: worker.Parts{
 			Boxes: a.inboxes, Waiters: &a.results.waiters, Deliverer: s.deliverer, People: s.People, Profiles: s.Profiles, Questions: s.Questions,
 			Subagents: s.Subagents.Supervisor, Hub: a.Hub, AtWork: a.work, Connector: a.connector, Active: a.active, Complete: a.intake.complete, DropDoomed: a.results.dropDoomed,
-			First: s.windows.shown.first, Said: s.Chats.read, Quota: a.quota(), Flows: a.Flows,
+			Queued: func(id claybot.AgentID) <-chan struct{} { return s.dispatcher.queue.Over(id) },
+			First:  s.windows.shown.first, Said: s.Chats.read, Quota: a.quota(), Flows: a.Flows,
 		},
 		Members: a.Members, Meter: a.Meter, Hooks: a.hooks, Transcribe: a.Transcribe, Speak: a.Speak, Log: a.Log,
 	})
 	s.dispatcher = &dispatcher{
 		inboxes: a.inboxes, store: a.Inbox, worker: s.Worker, profiles: s.Profiles, members: a.Members, limits: a.Limits, log: a.Log,
 		slots: make(chan struct{}, a.slots()),
+	}
+	s.dispatcher.queue = &queue{
+		receipts: a.Inbox, active: a.active, full: s.dispatcher.full, log: a.Log,
+		dead: func(r claybot.Route) bool { _, dead := s.deliverer.Dead(r); return dead },
 	}
 	s.supervisor = &supervisor{
 		alarms: &alarms{

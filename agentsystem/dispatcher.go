@@ -25,6 +25,7 @@ type dispatcher struct {
 	limits   Limits
 	log      *slog.Logger
 	slots    chan struct{} // one of each worker that does not only wait
+	queue    *queue
 	workers  sync.WaitGroup
 
 	mu      sync.Mutex
@@ -37,6 +38,9 @@ func (d *dispatcher) post(ctx context.Context, agent claybot.Agent, p storage.Po
 	began := time.Now()
 	slot := d.reserve(agent, &p)
 	done, err = d.inboxes.Post(ctx, p)
+	if err == nil && done.Added && done.Skipped == "" && done.Started == nil {
+		d.queue.enter(ctx, agent, p.Message)
+	}
 	if slot == nil {
 		return done, func() {}, err
 	}
@@ -46,11 +50,13 @@ func (d *dispatcher) post(ctx context.Context, agent claybot.Agent, p storage.Po
 		return done, func() {}, err
 	}
 	box := d.inboxes.Opened(ctx, *done.Started, began)
+	d.queue.leave(agent.ID)
 	return done, func() {
 		go func() { // reserve has added it to the workers
 			defer d.workers.Done()
 			defer slot()
 			defer box.Close()
+			defer d.queue.end(agent.ID)
 			d.worker.Work(box, slot)
 		}()
 	}, nil
@@ -68,7 +74,7 @@ func (d *dispatcher) reserve(agent claybot.Agent, p *storage.Posting) (slot func
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.running || d.worker.Health.Room(cap(d.slots)-len(d.slots), len(d.slots)) == 0 {
+	if !d.running || d.full() {
 		return nil
 	}
 	if p.Start = d.worker.Starting(agent, p.Message); p.Start == nil {
@@ -84,6 +90,11 @@ func (d *dispatcher) reserve(agent claybot.Agent, p *storage.Posting) (slot func
 	return sync.OnceFunc(func() { <-d.slots })
 }
 
+// full reports whether no worker may start now.
+func (d *dispatcher) full() bool {
+	return d.worker.Health.Room(cap(d.slots)-len(d.slots), len(d.slots)) == 0
+}
+
 // work says whether workers may start.
 func (d *dispatcher) work(running bool) {
 	d.mu.Lock()
@@ -96,6 +107,7 @@ func (d *dispatcher) work(running bool) {
 func (d *dispatcher) run(ctx context.Context) error {
 	defer d.end()
 	d.work(true)
+	d.queue.works(true)
 	failures := 0
 	for {
 		free, err := d.room(ctx)
@@ -158,9 +170,11 @@ func (d *dispatcher) start(due []*inbox.AgentInbox) {
 	for _, b := range due {
 		d.slots <- struct{}{}
 		leave := sync.OnceFunc(func() { <-d.slots })
+		d.queue.leave(b.Lease.Agent)
 		d.workers.Go(func() {
 			defer leave()
 			defer b.Close()
+			defer d.queue.end(b.Lease.Agent)
 			d.worker.Work(b, leave)
 		})
 	}
@@ -170,6 +184,7 @@ func (d *dispatcher) start(due []*inbox.AgentInbox) {
 // members are there, which resume at once what is cut here.
 func (d *dispatcher) end() {
 	d.work(false)
+	d.queue.works(false)
 	d.worker.Drain()
 	grace := d.limits.Grace
 	if d.members.Others() > 0 {

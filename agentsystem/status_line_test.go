@@ -18,7 +18,8 @@ import (
 // A board is where people see statuses. It outlives the processes of a test.
 type board struct {
 	mu    sync.Mutex
-	calls []string // all texts, in order
+	calls []string            // all texts, in order
+	at    map[string][]string // the same, by message
 	shown map[string]string
 	lasts time.Duration
 	err   error
@@ -65,6 +66,10 @@ func (l statusLine) Status(ctx context.Context, _ claybot.Route, message, text s
 		return 0, errDead
 	}
 	b.calls = append(b.calls, text)
+	if b.at == nil {
+		b.at = make(map[string][]string)
+	}
+	b.at[message] = append(b.at[message], text)
 	if b.err != nil || b.lasts == 0 {
 		return 0, b.err
 	}

@@ -407,6 +407,7 @@ var german = map[string]string{
 	"standby":                   "in Bereitschaft",
 	"stopped by an operator":    "von einem Betreiber angehalten",
 	"is thinking…":              "denkt nach…",
+	"is waiting for others…":    "wartet auf andere…",
 	"is still working: %s…":     "arbeitet noch: %s…",
 	"using %s":                  "%s benutzen",
 	"editing a file":            "eine Datei ändern",

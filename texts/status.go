@@ -10,6 +10,9 @@ import (
 // before a status.
 const ThinkingStatus = "is thinking…"
 
+// QueuedStatus is the status while a message waits because others have all workers.
+const QueuedStatus = "is waiting for others…"
+
 // WorkingStatus is the status of a run that has shown nothing new for a while. It says in
 // words what the run waits for: a tool, or the model if tool is empty.
 func (v Voice) WorkingStatus(tool string) string {

@@ -89,6 +89,9 @@ type Parts struct {
 	// DropDoomed drops messages that must not run because a message of the same
 	// call failed.
 	DropDoomed func(agent claybot.AgentID, ids []claybot.MessageID) []claybot.MessageID
+	// Queued returns when the run of an agent may show its status, if a status says that the
+	// message waited; the run then clears it. nil: none does.
+	Queued func(claybot.AgentID) <-chan struct{}
 	// First reports whether an event was not shown yet on this member, and marks it as
 	// shown.
 	First func(claybot.Event) bool

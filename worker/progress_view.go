@@ -118,7 +118,7 @@ func (s *Worker) watch(ctx context.Context, j *job) *progressView {
 	v.show.grows = v.show.preview != nil || !v.show.stream.Off
 	v.draft.sign = newSign(c, v.show, j.work())
 	if to, ok := c.(connectors.Statuser); ok {
-		v.status = newStatusLine(ctx, j, to, v.route, s.meter)
+		v.status = newStatusLine(ctx, j, to, v.route, s.meter, s.parts.Queued(j.agent.ID))
 	}
 	go v.loop(ctx)
 	return v

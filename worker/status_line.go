@@ -34,8 +34,9 @@ type statusLine struct {
 	message string // the platform id of the message that is answered
 	meter   Meter
 
-	kick chan struct{}
-	done chan struct{} // closed when the status is cleared
+	queued <-chan struct{} // closed when nothing else changes the status; nil: nothing does
+	kick   chan struct{}
+	done   chan struct{} // closed when the status is cleared
 
 	mu    sync.Mutex
 	tool  string    // that is running; empty for the model
@@ -51,12 +52,15 @@ type statusLine struct {
 	maybe bool          // a status may be visible
 }
 
-// newStatusLine starts a status line, which ends with ctx.
-func newStatusLine(ctx context.Context, j *job, to connectors.Statuser, route claybot.Route, meter Meter) *statusLine {
+// newStatusLine starts a status line, which ends with ctx. queued is closed when nothing else
+// changes the status that says that the message waited; nil if none does.
+func newStatusLine(ctx context.Context, j *job, to connectors.Statuser, route claybot.Route, meter Meter, queued <-chan struct{}) *statusLine {
+	newest := j.work().Newest()
 	s := &statusLine{
-		job: j, to: to, route: route, message: j.work().Newest().Context.MessageID, meter: meter,
+		job: j, to: to, route: route, message: newest.Context.MessageID, meter: meter, queued: queued,
 		kick: make(chan struct{}, 1), done: make(chan struct{}), news: time.Now(),
-		maybe: time.Since(j.run.Started.Time()) > typingAfter, // an earlier pass may have set it
+		// An earlier pass may have set it, or the wait for this one, before a crash or on another member.
+		maybe: queued != nil || time.Since(j.run.Started.Time()) > typingAfter || newest.Type == claybot.MessageUser && time.Since(newest.At.Time()) > typingAfter,
 	}
 	go s.loop(ctx)
 	return s
@@ -114,6 +118,9 @@ func (s *statusLine) loop(ctx context.Context) {
 			s.job.log.Error("status line panicked", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
 		}
 	}()
+	if s.queued != nil {
+		<-s.queued // soon: at most one call is on its way
+	}
 	for claybot.Sleep(ctx, typingAfter); ctx.Err() == nil; {
 		timer := time.NewTimer(s.show(ctx))
 		select {
