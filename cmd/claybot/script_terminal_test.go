@@ -25,6 +25,8 @@ type terminal struct {
 	mu   sync.Mutex
 	text strings.Builder
 	seen int // bytes of the shown text
+
+	acts []terminalAct
 }
 
 // Requests of Linux: man 2 ioctl_tty.
@@ -129,6 +131,10 @@ func (r *rig) terminalCommand(ts *testscript.TestScript, args []string) {
 		}
 	case len(args) == 2 && args[0] == "presses":
 		t.send(ts, map[string]string{"C": "\x03", "D": "\x04"}[args[1]])
+	case len(args) == 2 && args[0] == "notes":
+		t.acts = append(t.acts, terminalAct{t.seen, args[1]})
+	case len(args) == 3 && args[0] == "recorded":
+		t.recorded(ts, args[1], args[2])
 	case len(args) == 2 && args[0] == "ends":
 		select {
 		case <-t.done:
@@ -144,7 +150,7 @@ func (r *rig) terminalCommand(ts *testscript.TestScript, args []string) {
 		}
 		ts.Logf("%s", t.shown())
 	default:
-		ts.Fatalf("usage: terminal start|sees|hides|types|pastes|presses|ends ...")
+		ts.Fatalf("usage: terminal start|sees|hides|types|pastes|presses|notes|ends|recorded ...")
 	}
 }
 

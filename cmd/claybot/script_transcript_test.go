@@ -12,7 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-var transcripts = flag.Bool("transcripts", false, "write the transcripts and pictures of the demo to docs")
+var transcripts = flag.Bool("transcripts", false, "write the transcripts and pictures of scripts to docs")
 
 // looksLike is the section of a page with a transcript and its picture.
 const looksLike = "\n## What it looks like\n"
@@ -101,14 +101,15 @@ func transcript(ts *testscript.TestScript, neg bool, args []string) {
 	if !found || !fenced || !ended {
 		ts.Fatalf("%s has no transcript", path)
 	}
-	same(ts, path, []byte(before+looksLike+intro+fence+"text\n"+lines.String()+fence+"\n"+after))
+	const scenes = "demo_(platforms|groups)"
+	same(ts, path, []byte(before+looksLike+intro+fence+"text\n"+lines.String()+fence+"\n"+after), scenes)
 	if _, one := looks[args[0]]; one {
-		same(ts, filepath.Join("..", "..", "docs", "images", args[0]+".svg"), []byte(draw(args[0], all)))
+		same(ts, filepath.Join("..", "..", "docs", "images", args[0]+".svg"), []byte(draw(args[0], all)), scenes)
 	}
 }
 
-// same checks the content of a file, or writes it.
-func same(ts *testscript.TestScript, path string, want []byte) {
+// same checks the content of a file that scripts show, or writes it.
+func same(ts *testscript.TestScript, path string, want []byte, scripts string) {
 	if *transcripts {
 		ts.Check(os.WriteFile(path, want, 0o600))
 		return
@@ -121,8 +122,8 @@ func same(ts *testscript.TestScript, path string, want []byte) {
 	old, lines := strings.Split(string(have), "\n"), strings.Split(string(want), "\n")
 	for i, line := range lines {
 		if i >= len(old) || line != old[i] {
-			ts.Fatalf("%s is not what the scene shows, first in line %d:\n%s\nRun: go test ./cmd/claybot -run 'TestScript/demo_(platforms|groups)' -transcripts", path, i+1, line)
+			ts.Fatalf("%s is not what the script shows, first in line %d:\n%s\nRun: go test ./cmd/claybot -run 'TestScript/%s' -transcripts", path, i+1, line, scripts)
 		}
 	}
-	ts.Fatalf("%s has more lines than the scene shows; run: go test ./cmd/claybot -run 'TestScript/demo_(platforms|groups)' -transcripts", path)
+	ts.Fatalf("%s has more lines than the script shows; run: go test ./cmd/claybot -run 'TestScript/%s' -transcripts", path, scripts)
 }
