@@ -87,7 +87,7 @@ crash-loop: ## let the real binary die in a row: kills, a message that kills it,
 leaks: ## let people tell secrets to agents that pass on all they know, in S sequences (10000), and kill the daemon meanwhile; about 20 minutes
 	go run ./cmd/claybench -leaks $(S)
 
-lifecycle: ## start, stop and configure nodes with L random calls (10000) at once, with kills, while people write; hours
+lifecycle: ## start, stop and configure nodes with L random calls (10000) at once, with kills, while people write
 	go run ./cmd/claybench -lifecycle $(L)
 
 flows: ## kill one run of a workflow at ten nodes, measure W runs (1000), kill the daemon while each delivery is sent three times, and let 10 W wait

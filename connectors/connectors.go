@@ -41,7 +41,7 @@ type StandIn interface {
 }
 
 // A Pooled connector keeps connections to its platform for later calls. CloseIdleConnections closes those
-// that no call uses, and those of present calls close after them, unless another call comes. It is called when
+// that no call uses; until Run is called again, those of other calls close after them. It is called when
 // Run has ended for good. Optional.
 type Pooled interface {
 	Connector

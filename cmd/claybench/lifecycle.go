@@ -25,6 +25,7 @@ const (
 	lifeRound   = 100                    // calls between two looks at everything
 	lifeLimit   = 3 * time.Minute        // for what must come to hold; it only passes when the look fails
 	lifeSlow    = 10 * time.Second       // what takes so long to hold is printed
+	lifeRest    = time.Minute            // for the connections of a node that has stopped; unused ones close by themselves after 90 seconds
 	lifeCall    = 2 * time.Minute        // for an answer of the daemon
 	betaToken   = "7654321:FAKE-telegram-token-for-tests-only"
 )

@@ -89,6 +89,7 @@ func (r *lifeRig) look(ctx context.Context) error {
 // states waits until every node has the state that it must have, and no connection and no process is there
 // of one that does not run.
 func (r *lifeRig) states(ctx context.Context, text []byte) error {
+	began, late := time.Now(), false
 	return r.comes(ctx, func() (wrong string, err error) {
 		c, err := openConsole(r.dir)
 		if err != nil {
@@ -120,6 +121,10 @@ func (r *lifeRig) states(ctx context.Context, text []byte) error {
 			p.stopped.is(got == nodes.Stopped)
 			if n := p.connections(); n > 0 && got != nodes.Running {
 				all = append(all, fmt.Sprintf("%s is %q and has %d connections", p.key, got, n))
+				if !late && time.Since(began) > lifeRest {
+					r.story("%s is %q and has %d connections after %v", p.key, got, n, lifeRest)
+					late = true
+				}
 			}
 			if n, want := children(r.dir), number(got == nodes.Running); p.config == "mcp.child" && n != want {
 				all = append(all, fmt.Sprintf("%s is %q and has %d processes", p.key, got, n))

@@ -91,12 +91,14 @@ func (m *mcpServers) client(server string) *http.Client {
 		m.log.Error("MCP server unreachable", "server", server, "err", err)
 		return nil
 	}
-	client.Transport = connectors.Switched(client.Transport, func() string {
+	pool := connectors.NewPool(client.Transport, func() string {
 		if slices.Contains(m.config.Load().MCPNames(), server) {
 			return ""
 		}
 		return "the settings of the MCP server are invalid or gone since the last reload"
 	})
+	pool.Wake()
+	client.Transport = pool
 	return client
 }
 

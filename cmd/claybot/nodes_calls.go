@@ -152,7 +152,6 @@ func (d *daemon) test(ctx context.Context, n nodes.Node) (done web.NodeDone, err
 			return done, storage.ErrNotFound
 		}
 		err = v.Verify(ctx)
-		rest(v) // it may be stopped
 		done.Text = "the platform takes the credentials"
 	}
 	done.OK = err == nil

@@ -44,7 +44,6 @@ func (d *daemon) connect(ctx context.Context, c configs.Config) (refused []overv
 		use := next[i.Name]
 		if cause := why[i.Name]; cause != "" {
 			refused = append(refused, keptStatus(i.Name, cause))
-			rest(use.Connector)
 			was, there := d.instances[i.Name]
 			if use = was; !there {
 				use = instance{offConnector{i.Name, cause}, i.Settings}
@@ -130,13 +129,6 @@ func (d *daemon) verify(ctx context.Context, next map[string]instance) (why map[
 	}
 	asking.Wait()
 	return why
-}
-
-// rest closes the connections that no call of a connector uses: one that does not run is not asked again.
-func rest(c any) {
-	if pooled, is := c.(connectors.Pooled); is {
-		pooled.CloseIdleConnections()
-	}
 }
 
 // retire ends the connectors whose names are gone from the next configuration, or stand for

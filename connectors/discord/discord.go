@@ -49,6 +49,7 @@ type Config struct {
 // A Connector is one bot on Discord. Its methods may be called concurrently; Run runs once at a
 // time.
 type Connector struct {
+	pool   *connectors.Pool
 	cfg    Config
 	log    *slog.Logger
 	bot    string // the bot's user id: what stands first in the token, in base64
@@ -87,8 +88,9 @@ func New(cfg Config) *Connector {
 	if cfg.HTTP == nil {
 		cfg.HTTP = connectors.Transport()
 	}
-	cfg.HTTP = connectors.Switched(cfg.HTTP, cfg.Gate.Off)
-	c := &Connector{cfg: cfg, log: cfg.Log.With("connector", cfg.Name), bot: botOf(cfg.Token), plain: strings.HasPrefix(cfg.BaseURL, "http://")}
+	pool := connectors.NewPool(cfg.HTTP, cfg.Gate.Off)
+	cfg.HTTP = pool
+	c := &Connector{pool: pool, cfg: cfg, log: cfg.Log.With("connector", cfg.Name), bot: botOf(cfg.Token), plain: strings.HasPrefix(cfg.BaseURL, "http://")}
 	c.api = &client{http: cfg.HTTP, base: cfg.BaseURL, token: cfg.Token, rates: newRates(c.nodes)}
 	c.calls = connectors.NewBudget(perSecond, time.Second)
 	c.pulse.Within, c.pages = connectors.LiveWithin, gapPages
@@ -154,6 +156,7 @@ func (c *Connector) nodes() int {
 // Run receives until ctx is done. A refused token and refused intents end it with a
 // PermanentError. It returns when all its goroutines have ended.
 func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
+	c.pool.Wake()
 	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error {
 		if c.pulse.Health().State == connectors.StateStandby {
 			c.pulse.Start()
@@ -173,7 +176,7 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 }
 
 // CloseIdleConnections implements connectors.Pooled.
-func (c *Connector) CloseIdleConnections() { c.files.CloseIdleConnections() }
+func (c *Connector) CloseIdleConnections() { c.pool.Rest() }
 
 func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	if err := c.check(); err != nil {

@@ -77,6 +77,7 @@ type Config struct {
 // A Connector is one Slack app in one workspace. Its methods may be called
 // concurrently; Run runs once at a time.
 type Connector struct {
+	pool      *connectors.Pool
 	cfg       Config
 	log       *slog.Logger
 	api       *slackapi.Client
@@ -144,8 +145,9 @@ func New(cfg Config) *Connector {
 	if cfg.HTTP == nil {
 		cfg.HTTP = connectors.Transport()
 	}
-	cfg.HTTP = connectors.Switched(cfg.HTTP, cfg.Gate.Off)
-	c := &Connector{streams: newStreams(), kept: make(chan struct{}, 1), edits: connectors.NewBudget(editsPerMinute, time.Minute), cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
+	pool := connectors.NewPool(cfg.HTTP, cfg.Gate.Off)
+	cfg.HTTP = pool
+	c := &Connector{pool: pool, streams: newStreams(), kept: make(chan struct{}, 1), edits: connectors.NewBudget(editsPerMinute, time.Minute), cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
 	c.pulse.Within = connectors.LiveWithin
 	c.files = &http.Client{Transport: cfg.HTTP, CheckRedirect: noRedirect}
 	c.calls = &caller{Client: http.Client{Transport: cfg.HTTP, Timeout: callTimeout, CheckRedirect: noRedirect}, api: cfg.APIURL, token: c.token}
@@ -210,11 +212,12 @@ func (c *Connector) Ignored() int64 { return c.ignored.Load() }
 // Socket Mode end it with a PermanentError. It returns when all its sockets are
 // closed and all its goroutines have ended.
 func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
+	c.pool.Wake()
 	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error { return c.receive(ctx, h) })
 }
 
 // CloseIdleConnections implements connectors.Pooled.
-func (c *Connector) CloseIdleConnections() { c.calls.CloseIdleConnections() }
+func (c *Connector) CloseIdleConnections() { c.pool.Rest() }
 
 func (c *Connector) receive(ctx context.Context, h connectors.Handler) error {
 	err := c.run(ctx, h)

@@ -22,10 +22,10 @@ import (
 // A client calls methods of the Bot API. Its errors are *refusal, *failure or
 // the context's; none of them contains the address or the token.
 type client struct {
-	http  http.RoundTripper // follows no redirect, which would carry the token elsewhere
-	user  *url.Userinfo     // of the address; nil for none
-	base  string            // ends in /bot<token>/
-	files string            // ends in /file/bot<token>/
+	http  *connectors.Pool // follows no redirect, which would carry the token elsewhere
+	user  *url.Userinfo    // of the address; nil for none
+	base  string           // ends in /bot<token>/
+	files string           // ends in /file/bot<token>/
 	token string
 	err   error // the base address is unusable
 }
@@ -43,7 +43,7 @@ func newClient(cfg Config, connections int) *client {
 	if transport == nil {
 		transport = newTransport(connections)
 	}
-	c.http = connectors.Switched(transport, cfg.Gate.Off)
+	c.http = connectors.NewPool(transport, cfg.Gate.Off)
 	return c
 }
 
@@ -161,9 +161,7 @@ func (c *client) exchange(req *http.Request) (*http.Response, error) {
 
 // closeIdle makes the next request open a connection.
 func (c *client) closeIdle() {
-	if t, ok := c.http.(interface{ CloseIdleConnections() }); ok {
-		t.CloseIdleConnections()
-	}
+	c.http.CloseIdleConnections()
 }
 
 // verdict turns an answer into nil, a refusal or a failure.

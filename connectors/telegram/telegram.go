@@ -222,6 +222,8 @@ func (i *identity) name() string {
 
 // Run takes updates until ctx is done, or until Telegram refuses the token.
 func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
+	c.poll.http.Wake()
+	c.send.http.Wake()
 	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error { return c.run(ctx, h) })
 }
 
@@ -253,8 +255,8 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 
 // CloseIdleConnections implements connectors.Pooled.
 func (c *Connector) CloseIdleConnections() {
-	c.poll.closeIdle()
-	c.send.closeIdle()
+	c.poll.http.Rest()
+	c.send.http.Rest()
 }
 
 // check refuses a configuration with which no call could succeed.
@@ -293,6 +295,9 @@ func (c *Connector) introduce(ctx context.Context) {
 			break
 		}
 		if refusesToken(err) { // the poll loop reports it
+			return
+		}
+		if ctx.Err() != nil { // the connector ends, and nothing failed
 			return
 		}
 		c.log.Warn("getMe failed", "err", err)

@@ -78,6 +78,7 @@ type Config struct {
 
 // A Connector is one webhook. Its methods are safe for concurrent use.
 type Connector struct {
+	pool   *connectors.Pool
 	cfg    Config
 	log    *slog.Logger
 	scheme scheme
@@ -123,9 +124,9 @@ func New(cfg Config) *Connector {
 			TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 		}
 	}
-	c := &Connector{cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
+	c := &Connector{pool: connectors.NewPool(cfg.HTTP, cfg.Gate.Off), cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
 	c.client = &http.Client{
-		Transport:     connectors.Switched(cfg.HTTP, cfg.Gate.Off),
+		Transport:     c.pool,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	c.fix = cfg.SecretName
@@ -197,6 +198,7 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 		c.pulse.Stop(stop.Error())
 		return stop
 	}
+	c.pool.Wake()
 	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error {
 		c.intake.Open(h)
 		c.pulse.OK()
@@ -207,7 +209,7 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 }
 
 // CloseIdleConnections implements connectors.Pooled.
-func (c *Connector) CloseIdleConnections() { c.client.CloseIdleConnections() }
+func (c *Connector) CloseIdleConnections() { c.pool.Rest() }
 
 // ErrTooMuch is of an event that no template can take: it is too large, or nested too deeply.
 var ErrTooMuch = errors.New("the event is too much for the template")

@@ -70,10 +70,12 @@ func newExporter(cfg Config, log *slog.Logger) *exporter {
 	if cfg.OTLP.Provider == "" {
 		cfg.OTLP.Provider = "openai"
 	}
+	pool := connectors.NewPool(&http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true}, cfg.OTLP.Off)
+	pool.Wake()
 	return &exporter{
 		cfg: cfg, log: log, url: strings.TrimRight(cfg.OTLP.Endpoint, "/") + "/v1/traces",
 		client: &http.Client{
-			Transport: connectors.Switched(&http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true}, cfg.OTLP.Off),
+			Transport: pool,
 			Timeout:   requestTime,
 			// The headers are for this receiver alone.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
