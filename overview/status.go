@@ -3,7 +3,6 @@ package overview
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -11,7 +10,6 @@ import (
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
-	"github.com/claybot/claybot/texts"
 )
 
 // Status is the status of the daemon, as `claybot status --json` prints it.
@@ -242,46 +240,6 @@ func (o *Monitor) health() []ConnectorStatus {
 		all = append(all, status)
 	}
 	return all
-}
-
-// Ready reports whether the member is ready, or else what is missing: every connector has
-// succeeded once and within connectors.LiveWithin, or stands by for a live member, none has
-// stopped that works on no other member or has waited long for a message to be stored, or for a
-// former one to end, the store answers, this member is
-// healthy and parking is not full. Before Run nothing is ready. A single unusable agent does
-// not count, nor does a failure that is shorter, nor a connector that came or was replaced within
-// that time and has not succeeded yet; Status reports them.
-func (o *Monitor) Ready() (bool, string) {
-	_, full := o.Parked.Totals()
-	switch {
-	case !o.Connectors.Running(): // no connector is known yet, so none is missing
-		return false, "the start is under way"
-	case o.Membership.Answering() != nil:
-		return false, noDatabase
-	case o.Worker.Health.Spread():
-		return false, o.Worker.Health.Says()
-	case full:
-		return false, texts.ParkingFull
-	}
-	for _, c := range o.health() {
-		if c.Held != "" {
-			return false, "connector " + c.Name + " is " + c.Held
-		}
-		if stuck := o.Connectors.Stuck(c.Name); stuck != "" {
-			return false, "connector " + c.Name + ": " + stuck
-		}
-		if c.State == connectors.StateOff || c.State == connectors.StateStopped && o.Connectors.Elsewhere(c.Name) {
-			continue
-		}
-		waits := c.State == connectors.StateStarting || c.State != connectors.StateStandby && c.LastOK.IsZero()
-		if waits && c.State != connectors.StateStopped && o.Connectors.Fresh(c.Name) {
-			continue
-		}
-		if waits || c.State == connectors.StateStopped || c.Lapsed() || c.State == connectors.StateStandby && o.Connectors.Vacant(c.Name) {
-			return false, strings.TrimSpace(fmt.Sprintf("connector %s is %s %s", c.Name, c.State, c.Err))
-		}
-	}
-	return true, ""
 }
 
 // StartStatus is how claybot recovers from a crash.

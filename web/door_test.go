@@ -34,7 +34,7 @@ func TestHealthNeedsNoLogin(t *testing.T) {
 	if got := do(t, b, "GET", w.url("/readyz"), ""); got.code != 503 || got.body != "not ready\n" {
 		t.Errorf("readyz = %v", got)
 	}
-	if got := w.ask(t, "GET", "/readyz", ""); got.code != 503 || got.body != "not ready: telegram: no success yet\n" {
+	if got := w.ask(t, "GET", "/readyz", ""); got.code != 503 || got.body != `{"error":{"code":"connector-failing","message":"not ready: telegram: no success yet","fix":"Correct that."}}`+"\n" {
 		t.Errorf("readyz for the owner = %v", got)
 	}
 }

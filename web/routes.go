@@ -69,7 +69,7 @@ func (s *Server) readyz(why bool) http.HandlerFunc {
 		case ok:
 			Words(w, http.StatusOK, "ready")
 		case why:
-			Words(w, http.StatusServiceUnavailable, "not ready: "+missing)
+			Fail(w, http.StatusServiceUnavailable, missing.Code, missing.Message, missing.Fix)
 		default:
 			Words(w, http.StatusServiceUnavailable, "not ready")
 		}

@@ -68,8 +68,8 @@ type Config struct {
 	// about the client are trusted; if the page has no TLS of its own and is not Insecure,
 	// other machines can reach it only through them.
 	Proxies []netip.Prefix
-	// Ready reports whether the daemon is usable and, in words, what is missing.
-	Ready func() (ok bool, words string)
+	// Ready reports whether the daemon is usable, or else what is missing, with its code and the next step.
+	Ready func() (ok bool, missing Problem)
 	// Spent reports whether the budget of an API token has no room for another request, and
 	// when its next period begins. Optional: without it, only model calls are refused.
 	Spent func(ctx context.Context, token string) (resets time.Time, spent bool, err error)

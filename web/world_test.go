@@ -37,10 +37,10 @@ type world struct {
 	changes int    // that were made by requests
 }
 
-func (w *world) Ready() (bool, string) {
+func (w *world) Ready() (bool, web.Problem) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.ready == "", w.ready
+	return w.ready == "", web.Problem{Code: "connector-failing", Message: "not ready: " + w.ready, Fix: "Correct that."}
 }
 
 // Write takes lines of the log.

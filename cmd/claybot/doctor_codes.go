@@ -153,7 +153,9 @@ var doctorCodes = []doctorCode{
 	{"files-unusable", "claybot cannot use the bucket", "correct the files group of the configuration", false},
 
 	{"daemon-silent", "the daemon does not answer", "", false},
+	{"daemon-starting", "the daemon has not started all of its parts yet", "wait; then ask again with: claybot healthcheck --ready", false},
 	{"daemon-unwell", "the daemon reports a fault", "read its log: claybot service logs, or the output of claybot serve", inChats},
+	{"parking-full", "too many messages wait for agents that cannot be used", "mend what the log names, or drop the messages of an agent with: claybot parked drop", false},
 	{"agent-unusable", "the files of an agent cannot be used", "list its waiting messages with: claybot parked", false},
 	{"check-failing", "a check of the daemon failed", "read its log: claybot service logs, or the output of claybot serve", inChats},
 	{"sink-failing", "a sink of events does not take them", "look at it with: claybot status", inChats},

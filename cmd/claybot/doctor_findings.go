@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools/mcp"
+	"github.com/claybot/claybot/web"
 )
 
 // A findingList is what the daemon knows of its parts.
@@ -66,6 +67,18 @@ func (d *daemon) findings(st overview.Status) []overview.Finding {
 	d.modelFindings(l)
 	d.probes.findings(l)
 	return l.all
+}
+
+// readiness reports whether this member is ready, or else what is missing, with its code and next step.
+func (d *daemon) readiness() (ok bool, missing web.Problem) {
+	f := d.system.Overview.Unready()
+	if f.Code == "" {
+		return true, missing
+	}
+	l := &findingList{hide: strings.NewReplacer(hidden(*d.config.Load())...)}
+	l.wrong(f.What, f.Part, f.Level, f.Code, f.Text, "")
+	f = l.all[0]
+	return false, web.Problem{Code: f.Code, Message: fmt.Sprintf("not ready: %s (%s).", strings.TrimRight(f.Text, "."), f.Code), Fix: "Next step: " + f.Next}
 }
 
 // memberFindings are about this process and the agents.

@@ -147,7 +147,7 @@ func (r *rig) begin() {
 		h := heartbeat.New(heartbeat.Config{Dir: filepath.Join(r.dir, "heartbeat"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(r.dir, "heartbeat"), Layout: heartbeat.Layout, Marks: r.db})), Claims: r.db, Node: func() string { return "alone" }, Receipts: r.db, Log: log, Place: r.system.People.Foreground})
 		all, cfg.Tasks, cfg.Heartbeats = append(all, c, h), c, h
 	}
-	r.srv, err = web.New(web.Config{Addr: r.addr, Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(log))), Log: log, Ready: r.system.Overview.Ready, Routes: api.Routes(cfg)})
+	r.srv, err = web.New(web.Config{Addr: r.addr, Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(log))), Log: log, Ready: func() (bool, web.Problem) { ok, why := r.system.Overview.Ready(); return ok, web.Problem{Message: why} }, Routes: api.Routes(cfg)})
 	if err != nil {
 		r.Fatal(err)
 	}

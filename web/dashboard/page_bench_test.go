@@ -130,7 +130,7 @@ func newBenchRig(b *testing.B) *benchRig {
 	tasks := cron.New(cron.Config{Dir: filepath.Join(r.dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(r.dir, "cron"), Layout: cron.Layout, Marks: r.db})), Claims: r.db, Node: func() string { return "alone" }, Ledger: r.db, Index: r.db})
 	d := webtest.NewSystem(r.system).Backend()
 	r.srv = must(web.New(web.Config{
-		Addr: "127.0.0.1:0", Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(slog.Default()))), Ready: r.system.Overview.Ready,
+		Addr: "127.0.0.1:0", Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(slog.Default()))), Ready: func() (bool, web.Problem) { ok, why := r.system.Overview.Ready(); return ok, web.Problem{Message: why} },
 		Routes: append(api.Routes(api.Config{Backend: d, Usage: r.db}), dashboard.Routes(dashboard.Config{Backend: d, Usage: r.db, Tasks: tasks, Version: "bench"})...),
 	}))(b)
 	var wg sync.WaitGroup

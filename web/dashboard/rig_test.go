@@ -138,7 +138,7 @@ func (r *rig) start() {
 	}
 	r.chat = webchat.New(webchat.Config{HTML: true, Log: log})
 	r.srv, err = web.New(web.Config{
-		Addr: r.addr, Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(log))), Log: log, Ready: r.system.Overview.Ready, Routes: r.routes(log),
+		Addr: r.addr, Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(log))), Log: log, Ready: func() (bool, web.Problem) { ok, why := r.system.Overview.Ready(); return ok, web.Problem{Message: why} }, Routes: r.routes(log),
 		Announce: func(l web.LoginLink) { r.links <- l.URL },
 	})
 	if err != nil {

@@ -1,0 +1,67 @@
+package overview
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
+)
+
+// Ready reports whether the member is ready, or else what is missing, as Unready does.
+func (o *Monitor) Ready() (bool, string) {
+	f := o.Unready()
+	return f.Code == "", f.Text
+}
+
+// Unready returns what keeps the member from being ready, with its code and without a next step; the zero Finding if
+// it is ready. It is when every connector has
+// succeeded once and within connectors.LiveWithin, or stands by for a live member, none has
+// stopped that works on no other member or has waited long for a message to be stored, or for a
+// former one to end, the store answers, this member is
+// healthy and parking is not full. Before Run nothing is ready. A single unusable agent does
+// not count, nor does a failure that is shorter, nor a connector that came or was replaced within
+// that time and has not succeeded yet; Status reports them.
+func (o *Monitor) Unready() Finding {
+	missing := func(what, code, text string) Finding {
+		return Finding{What: what, Level: LevelProblem, Code: code, Text: text}
+	}
+	_, full := o.Parked.Totals()
+	switch {
+	case !o.Connectors.Running(): // no connector is known yet, so none is missing
+		return missing("daemon", "daemon-starting", "the start is under way")
+	case o.Membership.Answering() != nil:
+		return missing("database", "database-unreachable", noDatabase)
+	case o.Worker.Health.Spread():
+		return missing("unwell", "daemon-unwell", o.Worker.Health.Says())
+	case full:
+		return missing("parking", "parking-full", texts.ParkingFull)
+	}
+	for _, c := range o.health() {
+		if why := o.lacking(c); why != "" {
+			return missing(c.Name, "connector-failing", "connector "+c.Name+why)
+		}
+	}
+	return Finding{}
+}
+
+// lacking says why a connector keeps the member from being ready; empty if it does not.
+func (o *Monitor) lacking(c ConnectorStatus) string {
+	if c.Held != "" {
+		return " is " + c.Held
+	}
+	if stuck := o.Connectors.Stuck(c.Name); stuck != "" {
+		return ": " + stuck
+	}
+	if c.State == connectors.StateOff || c.State == connectors.StateStopped && o.Connectors.Elsewhere(c.Name) {
+		return ""
+	}
+	waits := c.State == connectors.StateStarting || c.State != connectors.StateStandby && c.LastOK.IsZero()
+	if waits && c.State != connectors.StateStopped && o.Connectors.Fresh(c.Name) {
+		return ""
+	}
+	if waits || c.State == connectors.StateStopped || c.Lapsed() || c.State == connectors.StateStandby && o.Connectors.Vacant(c.Name) {
+		return strings.TrimRight(fmt.Sprintf(" is %s %s", c.State, c.Err), " ")
+	}
+	return ""
+}
