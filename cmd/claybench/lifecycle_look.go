@@ -23,7 +23,7 @@ import (
 // moment. A leak of every call is far above.
 const (
 	moreFiles    = 12
-	moreSockets  = 20
+	moreSockets  = 40
 	moreRoutines = 60
 )
 
