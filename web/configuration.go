@@ -31,6 +31,16 @@ type ConfigView struct {
 	Version string      `json:"version" doc:"Version of the text of the file, for If-Match."`
 	Broken  string      `json:"broken,omitempty" doc:"Why the file cannot be read. Until that is right, the configuration before is in force."`
 	Keys    []ConfigKey `json:"keys"`
+
+	Kinds []ConfigKind `json:"-"` // of which entries can be added, for the form of the page
+}
+
+// A ConfigKind is a kind of node that can be added under a name.
+type ConfigKind struct {
+	Name   string
+	Group  string      // of the file
+	Fields []ConfigKey // Key is relative to the entry
+	Main   int         // the first so many fields are those that most entries set
 }
 
 // A ConfigKey is a key of the configuration.
@@ -55,10 +65,14 @@ type ConfigValue struct {
 
 // A ConfigEdit is a change of one key; without Value and Secret, it is removed from the file.
 type ConfigEdit struct {
-	Key     string
-	Value   *string
-	Text    bool // Value is the text itself, and no YAML
-	Secret  string
+	Key    string
+	Value  *string
+	Text   bool // Value is the text itself, and no YAML
+	Secret string
+	// Kind makes the change a new entry, of which Key is the name; Fields are its values by key. A secret there that
+	// is no reference is stored as Secret.
+	Kind    string
+	Fields  map[string]string
 	By      string // who makes it
 	Version string // of the file that it is based on; empty: any
 }

@@ -84,6 +84,16 @@ func (d configDesk) Configuration(context.Context) (web.ConfigView, error) {
 			Kind: form.Kind, Words: form.Words, Limits: form.Limits, Help: help.Values, Default: help.Default,
 		})
 	}
+	for _, k := range configs.EntryKinds() {
+		kind := web.ConfigKind{Name: k.Name, Group: k.Group}
+		for _, x := range k.Fields {
+			kind.Fields = append(kind.Fields, web.ConfigKey{Key: x.Name, Kind: x.Form.Kind, Words: x.Form.Words, Limits: x.Form.Limits, Help: x.Help.Values, Default: x.Help.Default})
+			if x.Main {
+				kind.Main++
+			}
+		}
+		v.Kinds = append(v.Kinds, kind)
+	}
 	return v, nil
 }
 
@@ -116,14 +126,19 @@ func (d configDesk) ChangeConfig(ctx context.Context, c web.ConfigEdit) (out web
 		return out, configProblem(c.Key, err)
 	}
 	defer f.unlock()
+	c, forget, err := f.entered(c)
+	if err != nil {
+		return out, configProblem(c.Key, err)
+	}
 	next, undo, err := f.edited(c)
 	if err == nil {
 		out, err = d.finish(ctx, f, c.Key, next)
 	}
 	if !bytes.Equal(next, f.text) { // it is not in the file
 		undo()
+		forget()
 	}
-	return out, configProblem(c.Key, err)
+	return out, ofEntry(c, configProblem(c.Key, err))
 }
 
 // edited returns the text of the file with a change. undo removes the secret that it stores.

@@ -101,7 +101,7 @@ func sections(cfg Config, p *pages) []section {
 		&deliveryPages{pages: p, outbox: b.Outbox, system: b.System},
 		&usagePages{pages: p, budgets: budgets, usage: cfg.Usage},
 		&accessPages{pages: p, access: b.Access, directory: b.Directory, system: b.System},
-		&nodePages{pages: p, nodes: b.Nodes},
+		&nodePages{pages: p, nodes: b.Nodes, config: &configPages{p, b.Configuration}},
 		&configPages{pages: p, config: b.Configuration},
 		&setupPages{pages: p, setup: b.Setup, agents: b.Agents, runs: b.Runs},
 		&healthPages{pages: p, system: b.System},

@@ -1,9 +1,12 @@
 package dashboard
 
 import (
+	"cmp"
+	"errors"
 	"html/template"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/web"
@@ -12,13 +15,16 @@ import (
 // nodePages serves the map of what is configured.
 type nodePages struct {
 	*pages
-	nodes web.Nodes // nil: none are shown
+	nodes  web.Nodes // nil: none are shown
+	config *configPages
 }
 
 func (b *nodePages) routes() []web.Route {
 	return []web.Route{
 		b.screen("/ui/nodes", "nodes", b.all),
 		b.part("/ui/nodes/now", "nodes", "nodes-now", b.all),
+		b.config.admin(b.screen("/ui/nodes/add", "node-add", b.form)),
+		b.act("POST /ui/nodes/add", web.Admin, b.add),
 		b.act("POST /ui/nodes/{kind}/{name}/{call}", web.Admin, b.call),
 	}
 }
@@ -81,3 +87,70 @@ func (b *nodePages) call(r *http.Request) (string, error) {
 	}
 	return done.Text, nil
 }
+
+// A nodeForm is the form that adds a node of a kind. Without a Kind, the reader chooses.
+type nodeForm struct {
+	viewer
+	Version string
+	Kinds   []web.ConfigKind
+	Kind    web.ConfigKind
+}
+
+// Title is that of the page.
+func (f nodeForm) Title() string { return nodeAddTitle }
+
+// Main and More are the fields that most entries set, and the others.
+func (f nodeForm) Main() []configRow { return configRows(f.Kind.Fields[:f.Kind.Main]) }
+
+// More is described at Main.
+func (f nodeForm) More() []configRow { return configRows(f.Kind.Fields[f.Kind.Main:]) }
+
+func configRows(keys []web.ConfigKey) []configRow {
+	rows := make([]configRow, len(keys))
+	for i, k := range keys {
+		rows[i] = configRow{k}
+	}
+	return rows
+}
+
+func (b *nodePages) form(r *http.Request) (any, error) {
+	c, err := b.config.read(r)
+	if err != nil {
+		return nil, err
+	}
+	f := nodeForm{viewer: viewerOf(r), Version: c.Version, Kinds: c.Kinds}
+	if kind := r.URL.Query().Get("kind"); kind != "" {
+		i := slices.IndexFunc(c.Kinds, func(k web.ConfigKind) bool { return k.Name == kind })
+		if i < 0 {
+			return nil, errPage
+		}
+		f.Kind = c.Kinds[i]
+	}
+	return f, nil
+}
+
+// add adds the node of a form, as one change of the file, which its history has.
+func (b *nodePages) add(r *http.Request) (string, error) {
+	fields := make(map[string]string)
+	for name := range r.PostForm {
+		if key, ok := strings.CutPrefix(name, nodeField); ok {
+			fields[key] = r.PostForm.Get(name)
+		}
+	}
+	words, err := b.config.change(r, web.ConfigEdit{Kind: r.PostForm.Get("kind"), Fields: fields})
+	var problem *web.Problem
+	if errors.As(err, &problem) && problem.Code == "values" { // the fields of the form have other names
+		faults := make(map[string]string)
+		var all []string
+		for field, why := range problem.Fields {
+			all = append(all, field+": "+why)
+			faults[cmp.Or(map[string]string{"name": "key", "kind": "kind"}[field], nodeField+field)] = why
+		}
+		slices.Sort(all)
+		return "", &web.Problem{Status: http.StatusBadRequest, Code: "refused", Message: strings.Join(all, " "), Fix: nothingChanged, Fields: faults}
+	}
+	return words, err
+}
+
+// nodeField begins the names of fields that are keys of an entry.
+const nodeField = "f."

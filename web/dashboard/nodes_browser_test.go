@@ -36,3 +36,29 @@ func TestBrowserNodes(t *testing.T) {
 		b.do("fits", until(fits))
 	}
 }
+
+// An admin adds a node of a kind by a form, by keyboard: what is wrong is said at its field, and the change is in
+// the history, which undoes it.
+func TestBrowserNodeAdd(t *testing.T) {
+	r := newRig(t)
+	r.desk = func(b *web.Backend) { b.Nodes, b.Configuration = webtest.NewNodes(), webtest.NewConfiguration() }
+	r.start()
+	b := r.browse()
+	b.open("/ui/nodes")
+	b.do("to the form", chromedp.Focus("#add-node"), press("Enter"), until(`document.querySelectorAll("#kinds a").length === 2 && document.body.dataset.connection === "on"`))
+	b.do("a kind", chromedp.Focus("#kinds a"), press("Enter"), until(`document.querySelector("#add-form") && document.body.dataset.connection === "on"`))
+	b.do("a value that is wrong", fill("#new-name", "sales"), fill(`[name="f.token"]`, "13"), press("Enter"),
+		until(`document.querySelector('[data-fault="f.token"]')?.textContent === "13 is no reference." && document.querySelector("#add-form [data-error]").textContent.includes("token: 13 is no reference.")`),
+		until(`document.activeElement.name === "f.token"`))
+	b.do("a value that is right", fill(`[name="f.token"]`, "env:SALES_TOKEN"), chromedp.Focus(`[name="f.token"]`), press("Enter"), until(`location.pathname === "/ui/nodes" && document.body.dataset.connection === "on"`))
+	b.open("/ui/config/history")
+	b.do("in the history", until(`document.body.textContent.includes("connectors.sales") && document.body.textContent.includes("telegram env:SALES_TOKEN")`))
+	b.open("/ui/nodes/add?kind=mcp")
+	b.do("another kind", until(`document.querySelector('[name="f.url"]') && document.querySelectorAll('[name="f.trusted"] option').length === 3`))
+	if !is[bool](b, `window.hacked === undefined`) {
+		t.Error("a text ran as a script")
+	}
+	b.do("size", screen(360, 740, true))
+	b.open("/ui/nodes/add?kind=telegram")
+	b.do("fits", until(fits))
+}

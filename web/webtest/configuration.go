@@ -42,7 +42,13 @@ func (c *Configuration) version() string { return strconv.Itoa(len(c.changes)) }
 func (c *Configuration) Configuration(context.Context) (web.ConfigView, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return web.ConfigView{File: "claybot.yaml", Version: c.version(), Keys: append([]web.ConfigKey(nil), c.keys...)}, nil
+	kinds := []web.ConfigKind{
+		{Name: "telegram", Group: "connectors", Main: 1, Fields: []web.ConfigKey{
+			{Key: "token", Kind: "secret", Help: "`env:NAME` or `file:path`"}, {Key: "delivery", Kind: "word", Words: []string{"stream", "direct"}, Default: "`stream`"},
+		}},
+		{Name: "mcp", Group: "mcp", Main: 1, Fields: []web.ConfigKey{{Key: "url", Kind: "text", Help: "<script>window.hacked = 1</script>"}, {Key: "trusted", Kind: "truth", Words: []string{"true", "false"}}}},
+	}
+	return web.ConfigView{File: "claybot.yaml", Version: c.version(), Keys: append([]web.ConfigKey(nil), c.keys...), Kinds: kinds}, nil
 }
 
 // ChangeConfig implements web.Configuration.
@@ -51,6 +57,14 @@ func (c *Configuration) ChangeConfig(_ context.Context, e web.ConfigEdit) (out w
 	defer c.mu.Unlock()
 	if e.Version != "" && e.Version != c.version() {
 		return out, web.ErrConfigStale
+	}
+	if e.Kind != "" {
+		if e.Fields["token"] == "13" {
+			return out, &web.Problem{Status: http.StatusBadRequest, Code: "values", Message: "Nothing was added.", Fields: map[string]string{"token": "13 is no reference."}}
+		}
+		value := e.Kind + " " + e.Fields["token"] + e.Fields["url"]
+		e.Key, e.Value = "connectors."+e.Key, &value
+		c.keys = append(c.keys, web.ConfigKey{Key: e.Key, Origin: "default", Kind: "group"})
 	}
 	for i, k := range c.keys {
 		if k.Key != e.Key {

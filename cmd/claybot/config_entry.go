@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/web"
+)
+
+// entered makes the change that adds an entry of a kind, if c is one: it refuses a name that the file has already, and
+// stores secrets in files of their own, which forget removes.
+func (f *configFile) entered(c web.ConfigEdit) (made web.ConfigEdit, forget func(), err error) {
+	forget = func() {}
+	if c.Kind == "" {
+		return c, forget, nil
+	}
+	secrets, fields := make(map[string]string), maps.Clone(c.Fields)
+	for _, k := range configs.EntryKinds() {
+		for _, x := range k.Fields {
+			v := strings.TrimSpace(fields[x.Name])
+			if k.Name == c.Kind && x.Form.Kind == configs.FormSecret && v != "" && !strings.HasPrefix(v, "env:") && !strings.HasPrefix(v, "file:") {
+				secrets[x.Name], fields[x.Name] = v, "file:x" // for the check
+			}
+		}
+	}
+	key, _, faults := configs.Entry(c.Kind, c.Key, fields)
+	if _, has := configs.Written(f.text, key); has {
+		faults["name"] = "the file has " + key + " already"
+	}
+	for name, text := range secrets {
+		if secrets[name], err = oneSecret(text); err != nil {
+			faults[name] = err.Error()
+		}
+	}
+	if len(faults) > 0 {
+		return c, forget, &web.Problem{Status: http.StatusBadRequest, Code: "values", Message: "Nothing was added.", Fields: faults}
+	}
+	var undo []func()
+	forget = func() {
+		for _, u := range undo {
+			u()
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		reference, u, err := f.keepSecret(key+"."+name, secrets[name])
+		if err != nil {
+			forget()
+			return c, func() {}, err
+		}
+		fields[name], undo = reference, append(undo, u)
+	}
+	_, value, _ := configs.Entry(c.Kind, c.Key, fields) // checked above
+	c.Key, c.Value, c.Fields = key, &value, fields
+	return c, forget, nil
+}
+
+// ofEntry says of an error about a new entry which of its fields it is about, where it names one.
+func ofEntry(c web.ConfigEdit, err error) error {
+	var problem *web.Problem
+	if c.Kind == "" || !errors.As(err, &problem) || problem.Fields["value"] == "" {
+		return err
+	}
+	field, why := "name", problem.Fields["value"]
+	for name := range c.Fields {
+		if strings.Contains(why, c.Key+"."+name) {
+			field = name
+		}
+	}
+	problem.Fields = map[string]string{field: why}
+	return problem
+}

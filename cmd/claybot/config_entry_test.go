@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/claybot/claybot/web"
+)
+
+// A form adds a node of a kind in one change, which its revert undoes: a secret goes into a file of its own, what is
+// wrong is said of its field, and then nothing is written, no secret either.
+func TestConfigEntry(t *testing.T) {
+	h := startDaemon(t, "# mine\nmodel: demo\n", nil)
+	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
+	file, secrets := filepath.Join(h.dir, "claybot.yaml"), filepath.Join(h.dir, "claybot.secrets")
+	desk := configDesk{h.daemon}
+	const token = "1234567:FAKE-telegram-token-for-tests-only"
+	for _, tt := range []struct {
+		name   string
+		edit   web.ConfigEdit
+		fields string // that are wrong
+	}{
+		{"a name", web.ConfigEdit{Kind: "telegram", Key: "Sales", Fields: map[string]string{"token": token}}, "name"},
+		{"a word", web.ConfigEdit{Kind: "telegram", Key: "sales", Fields: map[string]string{"token": token, "delivery": "pigeon"}}, "delivery"},
+		{"what the schema refuses", web.ConfigEdit{Kind: "webhook", Key: "orders", Fields: map[string]string{"max_body": "99g"}}, "max_body"},
+		{"no kind", web.ConfigEdit{Kind: "dish", Key: "x"}, "kind"},
+	} {
+		_, err := desk.ChangeConfig(h.ctx, tt.edit)
+		var problem *web.Problem
+		if !errors.As(err, &problem) || len(problem.Fields) != 1 || problem.Fields[tt.fields] == "" || strings.Contains(problem.Fields[tt.fields], "FAKE") {
+			t.Errorf("%s: %v, %+v", tt.name, err, problem)
+		}
+	}
+	if list, err := filepath.Glob(filepath.Join(secrets, "connectors.*")); err != nil || len(list) > 0 {
+		t.Errorf("secrets of refused entries are left: %v, %v", list, err)
+	}
+	out, err := desk.ChangeConfig(h.ctx, web.ConfigEdit{Kind: "webhook", Key: "sales", Fields: map[string]string{"secret": "FAKE-webhook-secret-for-tests", "scheme": "github"}, By: "ann"})
+	if err != nil || len(out.Changes) != 1 || out.Changes[0].Key != "connectors.sales" || out.Changes[0].By != "ann" {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(text), "sales: {type: webhook, scheme: github, secret: 'file:claybot.secrets/") || strings.Contains(string(text), "FAKE") || !strings.HasPrefix(string(text), "# mine\n") {
+		t.Fatalf("the file is %s, %v", text, err)
+	}
+	if s, ok := h.daemon.config.Load().Connectors.Instance("sales"); !ok || s.Off() != "" {
+		t.Errorf("the daemon has not the new connector: %v", s)
+	}
+	if list, err := filepath.Glob(filepath.Join(secrets, "connectors.sales.secret*")); err != nil || len(list) != 1 {
+		t.Errorf("the secrets are %v, %v", list, err)
+	}
+	_, err = desk.ChangeConfig(h.ctx, web.ConfigEdit{Kind: "slack", Key: "sales"})
+	var problem *web.Problem
+	if !errors.As(err, &problem) || problem.Fields["name"] == "" {
+		t.Errorf("a name that is taken: %v", err)
+	}
+	if _, err := desk.RevertConfig(h.ctx, out.Changes[0].N, "ann", ""); err != nil {
+		t.Fatal(err)
+	}
+	if text, err = os.ReadFile(file); err != nil || strings.Contains(string(text), "sales") {
+		t.Errorf("after the undo, the file is %s, %v", text, err)
+	}
+}

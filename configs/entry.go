@@ -1,0 +1,143 @@
+package configs
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// An EntryKind is a kind of node of which a file has any number, each under a name.
+type EntryKind struct {
+	Name   string // telegram, slack, discord, webhook, mcp or profile
+	Group  string // in which its entries stand
+	Fields []EntryField
+}
+
+// An EntryField is a key of an entry that a form can have: one with a single value, or a list of them.
+type EntryField struct {
+	Name string
+	Form Form
+	Help Help
+	Main bool // most entries set it
+}
+
+// mainFields are the keys that most entries set, besides secrets.
+var mainFields = []string{"match", "model", "command", "url", "scheme", "channel", "callback", "receive"}
+
+// EntryKinds returns all kinds with their keys, from the declarations.
+func EntryKinds() (all []EntryKind) {
+	for _, t := range connectorTypes {
+		all = append(all, EntryKind{t.name, "connectors", fieldsOf(reflect.TypeOf(t.plain()).Elem(), t.path)})
+	}
+	return append(all,
+		EntryKind{"mcp", "mcp", fieldsOf(reflect.TypeFor[MCPServer](), "")},
+		EntryKind{"profile", "agents", fieldsOf(reflect.TypeFor[Profile](), profilePath)})
+}
+
+func fieldsOf(t reflect.Type, path string) (all []EntryField) {
+	for _, k := range keysOf(t) {
+		f := EntryField{Name: k.name, Form: k.form(), Main: slices.Contains(mainFields, k.name)}
+		if path != "" {
+			f.Help = HelpOf(strings.Replace(joinPath(path, k.name), "connectors.webhook.", "connectors.<name>.", 1))
+		}
+		switch below, _ := k.below(); {
+		case k.typ == reflect.TypeFor[Secret]():
+			f.Form, f.Main = Form{Kind: FormSecret}, true
+		case k.kind == "model": // its name alone stands for it
+			f.Form = Form{Kind: FormText}
+		case below != nil || f.Form.Kind == FormGroup:
+			continue
+		}
+		all = append(all, f)
+	}
+	slices.SortStableFunc(all, func(a, b EntryField) int {
+		switch {
+		case a.Main == b.Main:
+			return 0
+		case a.Main:
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// Entry returns the key and the value of a new entry with values for its fields, of which empty ones are left out. A
+// secret is a reference: env:NAME or file:path. faults says what is wrong, by field; "name" is that of the entry. The
+// value is to be checked with the rest of the file.
+func Entry(kind, name string, values map[string]string) (key, value string, faults map[string]string) {
+	faults = make(map[string]string)
+	i := slices.IndexFunc(EntryKinds(), func(k EntryKind) bool { return k.Name == kind })
+	if i < 0 {
+		faults["kind"] = "there is no such kind"
+		return "", "", faults
+	}
+	k := EntryKinds()[i]
+	form, most := instanceName, "32"
+	if k.Group == "mcp" {
+		form, most = mcpName, "24"
+	}
+	if !form.MatchString(name) {
+		faults["name"] = "a name has at most " + most + " of a-z, 0-9 and -"
+	}
+	entry := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
+	add := func(name string, n *yaml.Node) {
+		entry.Content = append(entry.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, n)
+	}
+	if k.Group == "connectors" {
+		add("type", &yaml.Node{Kind: yaml.ScalarNode, Value: kind})
+	}
+	for _, f := range k.Fields {
+		text := strings.TrimSpace(values[f.Name])
+		if text == "" {
+			continue
+		}
+		n, fault := f.node(text)
+		if fault != "" {
+			faults[f.Name] = fault
+			continue
+		}
+		add(f.Name, n)
+	}
+	b, err := yaml.Marshal(entry)
+	if err != nil { // it is a list that cannot be written
+		faults["name"] = err.Error()
+	}
+	return joinPath(k.Group, name), strings.TrimRight(string(b), "\n"), faults
+}
+
+// node returns the value that a text means, or what is wrong with it.
+func (f EntryField) node(text string) (n *yaml.Node, fault string) {
+	n = &yaml.Node{Kind: yaml.ScalarNode, Value: text}
+	switch f.Form.Kind {
+	case FormSecret:
+		if !strings.HasPrefix(text, "env:") && !strings.HasPrefix(text, "file:") {
+			return nil, "want env:NAME or file:path"
+		}
+	case FormTruth, FormWord:
+		if !slices.Contains(f.Form.Words, text) {
+			return nil, "want " + strings.Join(f.Form.Words, ", ")
+		}
+	case FormList:
+		if !strings.HasPrefix(text, "[") {
+			n = &yaml.Node{Kind: yaml.SequenceNode}
+			for part := range strings.SplitSeq(text, ",") {
+				n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: strings.TrimSpace(part)})
+			}
+			return n, ""
+		}
+		var doc yaml.Node
+		if err := yaml.Unmarshal([]byte(text), &doc); err != nil || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.SequenceNode {
+			return nil, "want a list: a, b or [a, b]"
+		}
+		doc.Content[0].LineComment = ""
+		return doc.Content[0], ""
+	case FormText:
+		if strings.ContainsAny(text, "\r\n") {
+			n.Style = yaml.DoubleQuotedStyle
+		}
+	}
+	return n, ""
+}
