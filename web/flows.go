@@ -29,6 +29,9 @@ type Flows interface {
 	RecordFlow(ctx context.Context, run claybot.RunID) (FlowCase, error)
 	// ReplayFlow starts a run that uses the results of another one again, see StartFlow.
 	ReplayFlow(ctx context.Context, id claybot.MessageID, run claybot.RunID, from claybot.Sender, in FlowReplay) (agentsystem.Accepted, error)
+	// Replied returns the whole text of the last reply of a run, by its records; empty for a run that is of no
+	// flow, made none, or whose version is not kept.
+	Replied(ctx context.Context, run claybot.Run, records []claybot.Record) (string, error)
 }
 
 // A FlowList is the flows of the installation.

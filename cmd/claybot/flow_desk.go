@@ -9,6 +9,7 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/flows"
+	"github.com/claybot/claybot/runs/flow"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -90,4 +91,17 @@ func (d flowDesk) post(ctx context.Context, to claybot.Descriptor, m claybot.Age
 		return got, err
 	}
 	return d.system.Control.StartRun(ctx, address, m)
+}
+
+// Replied implements web.Flows.
+func (d flowDesk) Replied(ctx context.Context, run claybot.Run, records []claybot.Record) (string, error) {
+	name, version, ok := flow.SplitName(run.Engine)
+	if !ok || len(records) == 0 {
+		return "", nil
+	}
+	f, err := d.library.version(ctx, name, version)
+	if err != nil {
+		return "", context.Cause(ctx) // its version cannot be read any more
+	}
+	return flow.LastReply(f, run.ID, records), nil
 }

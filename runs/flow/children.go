@@ -114,12 +114,17 @@ func (e *Engine) Output(t *runs.Turn) (value json.RawMessage, tainted, private b
 }
 
 // Said implements runs.Speaker: the text of the last reply of the run; empty if it sent none.
-func (e *Engine) Said(ctx context.Context, t *runs.Turn) (text string) {
+func (e *Engine) Said(ctx context.Context, t *runs.Turn) string {
 	f, err := e.flow(ctx, t)
 	if err != nil || start(t).Dry {
 		return ""
 	}
-	runs.Walk(t.History, t.Run.ID, func(r claybot.Record, _, output map[string]json.RawMessage) bool {
+	return LastReply(f, t.Run.ID, t.History)
+}
+
+// LastReply returns the text of the last reply of a run of f, by its records; empty if it made none.
+func LastReply(f *flows.Flow, run claybot.RunID, records []claybot.Record) (text string) {
+	runs.Walk(records, run, func(r claybot.Record, _, output map[string]json.RawMessage) bool {
 		n := f.Node(r.Name)
 		if n == nil || n.Kind != flows.KindReply || failedIn(r) {
 			return true

@@ -94,7 +94,7 @@ func resources(cfg Config) []resource {
 	start := starter{b.Starter, b.Agents, b.Settings, graphs, files, cfg.Engine, flowDesk{b.Flows}}
 	return []resource{
 		start, files, graphs,
-		runAPI{b.Runs, b.Agents, b.Undos, b.Questions, b.System, cfg.Log},
+		runAPI{b.Runs, b.Agents, b.Undos, b.Questions, b.System, b.Flows, cfg.Log},
 		agents{b.Agents, b.Control, b.Privacy, b.Reminders, b.Runs},
 		settings{b.Settings, new(sync.Mutex)},
 		configuration{b.Configuration},

@@ -214,8 +214,8 @@ func (c *completer) finish(ctx context.Context, run claybot.RunID, output string
 // uncut returns the full version of a text that may be truncated, from the records of the
 // run if they are still there.
 func (c *completer) uncut(ctx context.Context, text string, find func([]claybot.Record) string) (string, error) {
-	begin, isCut := strings.CutSuffix(text, "…")
-	if !isCut || len(text) < runs.PreviewLimit-3 {
+	begin, isCut := previewed(text)
+	if !isCut {
 		return text, nil
 	}
 	all := c.records
@@ -235,6 +235,12 @@ func (c *completer) uncut(ctx context.Context, text string, find func([]claybot.
 		return found, nil
 	}
 	return text, nil
+}
+
+// previewed returns the beginning of a text, and whether it may be all that runs.Preview left of it.
+func previewed(text string) (begin string, isCut bool) {
+	begin, isCut = strings.CutSuffix(text, "…")
+	return begin, isCut && len(text) >= runs.PreviewLimit-3
 }
 
 // stepText returns the text of the model in one step of a run.

@@ -54,6 +54,7 @@ type runAPI struct {
 	undos     web.Undos
 	questions web.Questions
 	system    web.System
+	flows     web.Flows // nil: there are none
 	log       *slog.Logger
 }
 
@@ -186,7 +187,9 @@ func (a runAPI) output(r *http.Request) (v web.RunOutput, err error) {
 	}
 	v = web.RunOutput{ID: run.ID, State: run.State, Output: replyText(all, run.ID), Usage: usage, Result: run.Result, Error: run.Error}
 	if v.Output == "" {
-		v.Output = run.Output // its records are gone
+		if v.Output, err = a.replied(r.Context(), run, all); err != nil {
+			return v, err
+		}
 	}
 	v.Partial = slices.ContainsFunc(run.Messages, func(id claybot.MessageID) bool {
 		return !slices.ContainsFunc(all, func(r claybot.Record) bool { return r.MessageID == id })
@@ -196,6 +199,18 @@ func (a runAPI) output(r *http.Request) (v web.RunOutput, err error) {
 		v.Next = cursor(all, end)
 	}
 	return v, nil
+}
+
+// replied returns what a run came to that has no text of its own: that of a flow is its last reply. Where its
+// records are gone, a long one is cut.
+func (a runAPI) replied(ctx context.Context, run claybot.Run, all []claybot.Record) (string, error) {
+	if begin, isCut := previewed(run.Output); isCut && a.flows != nil {
+		text, err := a.flows.Replied(ctx, run, all)
+		if err != nil || strings.HasPrefix(text, begin) {
+			return text, err
+		}
+	}
+	return run.Output, nil
 }
 
 // usage is what a run has taken so far.
