@@ -7,6 +7,8 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/flows"
+	"github.com/claybot/claybot/runs/flow"
+	"github.com/claybot/claybot/storage"
 )
 
 // What a workflow asked and what has ended takes no answer any more in any chat: it shows the answer that was
@@ -109,6 +111,36 @@ nodes:
 			if got := r.sees(chat); !slices.Equal(got, []string{"tea is here"}) {
 				r.Errorf("%s sees %q", chat, got)
 			}
+		}
+	})
+}
+
+// What a run sent is kept for a time. A live replay sends nothing again of which it cannot know any more where it went.
+func TestReplayOfForgottenReply(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.workflows(map[string]string{"order": `
+owner: chat/ann
+start: tell
+nodes:
+  tell: {kind: reply, text: "tea is here", to: [chat/one, gone/two], next: END}
+`})
+		r.start()
+		r.say("order tea")
+		after(keptReplies + time.Hour)
+		if err := r.db.Prune(r.Context(), time.Now(), storage.Retention{Outgoing: keptReplies}); err != nil {
+			r.Fatal(err)
+		}
+		x := r.receipt("order tea")
+		m := x.Message
+		m.ID, m.Flow.Replay = "again", &claybot.FlowReplay{Run: x.Run.ID}
+		r.post(claybot.Descriptor{Type: claybot.AgentFlow, UID: "again", Owner: "chat/ann", Name: "order"}, m)
+		after(time.Minute)
+		if y := r.receipt("again"); y.Run == nil || y.Run.Error == nil || y.Run.Error.Code != flow.CodeUnknown {
+			r.Errorf("the replay is %+v", y.Run)
+		}
+		if got := r.sees("one"); !slices.Equal(got, []string{"tea is here"}) {
+			r.Errorf("one sees %q", got)
 		}
 	})
 }

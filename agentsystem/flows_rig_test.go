@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
@@ -39,6 +40,9 @@ func (r *rig) workflows(texts map[string]string) {
 	r.engines = map[string]runs.Engine{claybot.EngineFlow: r.flowEngine(all)}
 }
 
+// keptReplies is how long the rig keeps what workflows have sent.
+const keptReplies = 7 * 24 * time.Hour
+
 func (r *rig) flowEngine(all shelf) *flow.Engine {
 	set := r.bench.set(r.T)
 	return flow.New(flow.Config{
@@ -64,6 +68,7 @@ func (r *rig) flowEngine(all shelf) *flow.Engine {
 		Sent: func(ctx context.Context, run claybot.RunID, key string) (*claybot.Route, error) {
 			return r.system.Output.Replied(ctx, run, key)
 		},
+		Kept: func() time.Duration { return keptReplies },
 		Recorded: func(ctx context.Context, run claybot.RunID) ([]claybot.Record, error) {
 			x, err := r.system.Overview.RunByID(ctx, run)
 			if err != nil {

@@ -241,7 +241,7 @@ func (o *Output) Show(ctx context.Context, env tools.Env, name, text string) err
 	return nil
 }
 
-// Replied returns where a run sent a text by Reply; nil if it did not, or if that failed.
+// Replied returns where a run sent a text by Reply; nil if it did not, if that failed, or if retention has removed it.
 func (o *Output) Replied(ctx context.Context, run claybot.RunID, key string) (*claybot.Route, error) {
 	out, err := o.outbox.OutgoingByID(ctx, replyKey(run, key)+"/1")
 	switch {

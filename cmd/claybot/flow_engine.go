@@ -56,6 +56,7 @@ func (e *engines) flowEngine(lib *library, settle flow.Settle) *flow.Engine {
 		Sent: func(ctx context.Context, run claybot.RunID, key string) (*claybot.Route, error) {
 			return e.system.Output.Replied(ctx, run, key)
 		},
+		Kept: func() time.Duration { return e.config.Load().Retention.Outgoing },
 		Discloses: func(ctx context.Context, t *runs.Turn, to claybot.Route) *tools.Disclosure {
 			return e.system.Output.ReplyDiscloses(ctx, tools.Env{Agent: t.Agent, Run: t.Run.ID, Route: t.Route(), Place: t.Place()}, to)
 		},

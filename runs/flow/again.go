@@ -56,6 +56,16 @@ func (p Past) entered(first, node string, number int) bool {
 	return at == node && seen == number
 }
 
+// last is when the run recorded something last. What it sent in the node in which it ended, it sent later.
+func (p Past) last() (at claybot.Time) {
+	for _, r := range p.records {
+		if r.Run == p.run {
+			at = max(at, r.At)
+		}
+	}
+	return at
+}
+
 // doubtful is the error of a live replay of a node that has others work where the run that is replayed was
 // in it when it ended: they may have acted.
 func (v *visit) doubtful() error {

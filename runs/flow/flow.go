@@ -84,9 +84,11 @@ type Config struct {
 	Start func(ctx context.Context, env tools.Env, task tools.Subagent) (claybot.AgentID, error)
 	// Send sends a text to a chat, once for each key in a run.
 	Send func(ctx context.Context, t *runs.Turn, to claybot.Route, key, text string) error
-	// Sent returns where an earlier run sent a text, by the key; nil if it did not, or if that could not be
-	// delivered. nil: none was sent.
+	// Sent returns where an earlier run sent a text, by the key; nil if it did not, if that could not be
+	// delivered, or if it is not kept any more. nil: none was sent.
 	Sent func(ctx context.Context, run claybot.RunID, key string) (*claybot.Route, error)
+	// Kept is for how long Sent knows what was sent; nil, and 0: for ever.
+	Kept func() time.Duration
 	// Discloses says what a text which the run keeps from others makes readable in a chat, by more people;
 	// nil, and a nil result: nothing.
 	Discloses func(ctx context.Context, t *runs.Turn, to claybot.Route) *tools.Disclosure

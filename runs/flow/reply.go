@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/flows"
@@ -44,13 +45,16 @@ func (v *visit) reply(ctx context.Context, spec *flows.Reply) (out Result, next 
 			return out, "", err
 		}
 	}
-	before, err := v.sentBefore(ctx)
+	before, known, err := v.sentBefore(ctx)
 	if err != nil {
 		return out, "", err
 	}
 	for i, route := range routes {
 		if route.Connector == "" || slices.Contains(before, route.Dest()) {
 			continue // the trigger has no place, or the run that is replayed sent it there
+		}
+		if !known {
+			return out, "", v.failed(CodeUnknown, "the run %s ended in this node, and which chats it wrote to is not kept any more; it is not sent again", v.past.run)
 		}
 		if err := v.cfg.Send(ctx, v.state.Turn, route, v.id(fmt.Sprint(i)), text); err != nil {
 			return out, "", err
@@ -63,21 +67,26 @@ func (v *visit) reply(ctx context.Context, spec *flows.Reply) (out Result, next 
 const mostRoutes = 50
 
 // sentBefore are the destinations to which the run that is replayed sent the reply, although it did not end
-// the visit: it was stopped in between, or one of them failed.
-func (v *visit) sentBefore(ctx context.Context) (all []string, err error) {
+// the visit: it was stopped in between, or one of them failed. known is false where there may be others, as
+// what was sent is not kept for so long.
+func (v *visit) sentBefore(ctx context.Context) (all []string, known bool, err error) {
 	if v.past == nil || v.cfg.Sent == nil || !v.past.entered(v.flow.Start, v.node.Name, v.number) {
-		return nil, nil
+		return nil, true, nil
 	}
 	for i := range mostRoutes {
 		to, err := v.cfg.Sent(ctx, v.past.run, v.id(fmt.Sprint(i)))
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if to != nil {
 			all = append(all, to.Dest())
 		}
 	}
-	return all, nil
+	kept := time.Duration(0)
+	if v.cfg.Kept != nil {
+		kept = v.cfg.Kept()
+	}
+	return all, kept == 0 || v.cfg.Now().Sub(v.past.last().Time()) < kept, nil
 }
 
 // maxShared is how much of a text the question shows that asks whether it may be sent.
