@@ -69,7 +69,7 @@ func (e *engines) register(system *agentsystem.AgentSystem) {
 	system.Handle(claybot.EngineReact, loop)
 	system.Handle(claybot.EngineFlow, e.flowEngine(e.library, loop.Settle))
 	planning := plan.Config{
-		Model: e.models.choose, Tools: e.box.of, Prompt: e.prompts.prompt, Log: e.log,
+		Model: e.models.choose, Tools: e.box.of, Ready: e.box.tooling.servers.manager.Ready, Prompt: e.prompts.prompt, Log: e.log,
 		Rules: e.rules, Limits: e.limits, Place: e.place, Dry: e.dry,
 		Policy:  func(a claybot.Agent) plan.Policy { return policyOf(e.config.profile(a)) },
 		Intents: func(a claybot.Agent) []plan.Intent { return intentsOf(e.config.profile(a)) },

@@ -41,6 +41,7 @@ func (c *confirmation) undo(ctx context.Context, s *state) (string, error) {
 
 func (c *confirmation) settle(ctx context.Context, s *state, on string, stages ...stage) (string, error) {
 	s.Output.Awaiting = nil
+	c.cfg.ready(ctx, s)
 	p := c.cfg.policy(s)
 	if err := follow(ctx, s, p.Mode); err != nil {
 		return "", err

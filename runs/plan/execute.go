@@ -38,6 +38,7 @@ type refuser interface {
 // have ended, unless the policy goes on.
 func (e *executor) execute(ctx context.Context, s *state) (string, error) {
 	s.Output.Awaiting = nil
+	e.cfg.ready(ctx, s)
 	set, policy := e.cfg.tools(s), e.cfg.policy(s)
 	if err := follow(ctx, s, policy.Mode); err != nil {
 		return "", err

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"time"
@@ -34,6 +35,18 @@ func (c *Config) tools(s *state) *tools.Set {
 		set, _ = tools.NewSet() // no tools, no error
 	}
 	return set
+}
+
+// ready waits for the tools of the steps that are about to be there.
+func (c *Config) ready(ctx context.Context, s *state) {
+	if c.Ready == nil {
+		return
+	}
+	names := make([]string, len(s.Scratch.Steps))
+	for i, st := range s.Scratch.Steps {
+		names[i] = st.Tool
+	}
+	c.Ready(ctx, names) // each stage takes the list anew
 }
 
 func (c *Config) zone(s *state) *time.Location {
