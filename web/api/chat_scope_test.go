@@ -60,8 +60,18 @@ func TestScopeChat(t *testing.T) {
 	if g := ask(r.scoped("other", "chat"), "agent:"+own); g.code != http.StatusForbidden {
 		t.Errorf("the conversation of another token = %d %s", g.code, g.body)
 	}
-	if g := ask(r.scoped("reader", "read"), "claybot"); g.code != http.StatusForbidden {
+	reader := r.scoped("reader", "read")
+	if g := ask(reader, "claybot"); g.code != http.StatusForbidden {
 		t.Errorf("a message with the scope read = %d %s", g.code, g.body)
+	}
+	if g := bearer(reader, "GET", "/v1/models", ""); g.code != http.StatusOK || !strings.Contains(g.body, `"data":[]`) {
+		t.Errorf("models with the scope read = %d %s", g.code, g.body)
+	}
+	if g := bearer(reader, "GET", "/v1/models/claybot", ""); g.code != http.StatusNotFound {
+		t.Errorf("a model with the scope read = %d %s", g.code, g.body)
+	}
+	if g := bearer(r.scoped("operator", "operate"), "GET", "/v1/models", ""); !strings.Contains(g.body, `"agent:`+secret.Agent+`"`) || !strings.Contains(g.body, `"night"`) {
+		t.Errorf("models with the scope operate = %d %s", g.code, g.body)
 	}
 }
 

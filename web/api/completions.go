@@ -199,6 +199,7 @@ func (a *completions) operations() []operation {
 		returns(http.StatusOK, op("cancelResponse", web.Operate, "POST /v1/responses/{response}/cancel", "Cancel the run of a response. Repeating it, or calling it after the end, is harmless.").
 			explained("With the scope chat, a run that answers messages of others, too, is not canceled.").forChat().forOpenAI().failing(http.StatusNotFound, http.StatusConflict), a.cancelResponse),
 		returns(http.StatusOK, op("listModels", web.Read, "GET /v1/models", "List models: claybot, the profiles, and the most recently messaged agents.").
+			explained("Only models that your token may message: with the scope read, there are none.").
 			forChat().forOpenAI(), a.models),
 		returns(http.StatusOK, op("getModel", web.Read, "GET /v1/models/{model}", "Get a model.").forChat().forOpenAI().failing(http.StatusNotFound), a.model),
 	)
@@ -231,11 +232,13 @@ func (a *completions) addressOf(ctx context.Context, caller web.Caller, model, t
 	case slices.Contains(a.profiles(), model):
 		d.ChannelID, d.Profile = model+"/"+thread, model
 	default:
-		return agentsystem.Address{}, &web.Problem{
-			Status: http.StatusNotFound, Code: "model_not_found", Message: fmt.Sprintf("No model %.80q.", model), Fix: noModel.fix,
-		}
+		return agentsystem.Address{}, unknownModel(model)
 	}
 	return agentsystem.Address{Descriptor: &d}, nil
+}
+
+func unknownModel(name string) error {
+	return &web.Problem{Status: http.StatusNotFound, Code: "model_not_found", Message: fmt.Sprintf("No model %.80q.", name), Fix: noModel.fix}
 }
 
 // bound returns the model that a bound caller means by model: the agent or the profile that
@@ -402,8 +405,12 @@ func messageOf(caller, key string) claybot.MessageID {
 }
 
 func (a *completions) models(r *http.Request) (modelList, error) {
-	out := modelList{Object: "list", Data: []modelView{viewModel(anyModel, 0)}}
+	out := modelList{Object: "list", Data: []modelView{}}
 	caller := web.CallerOf(r)
+	if caller.Scope == web.Read { // which messages nobody
+		return out, nil
+	}
+	out.Data = append(out.Data, viewModel(anyModel, 0))
 	if caller.Agent != "" {
 		out.Data = append(out.Data, viewModel(agentModel+string(caller.Agent), 0))
 		return out, nil
@@ -432,6 +439,9 @@ func viewModel(id string, at claybot.Time) modelView {
 
 func (a *completions) model(r *http.Request) (modelView, error) {
 	model := r.PathValue("model")
+	if web.CallerOf(r).Scope == web.Read {
+		return modelView{}, unknownModel(model)
+	}
 	to, err := a.addressOf(r.Context(), web.CallerOf(r), model, "")
 	if err != nil || to.Agent == "" {
 		return viewModel(model, 0), err

@@ -306,7 +306,7 @@ func TestCompletionGoesOnWithoutItsClient(t *testing.T) {
 
 func TestModels(t *testing.T) {
 	r := start(t)
-	c := r.client("read")
+	c := r.client("operate")
 	agent := r.say("hello").Agent
 	all, err := c.ListModels(t.Context())
 	if err != nil {
