@@ -108,7 +108,10 @@ func (b budgeted) Chat(ctx context.Context, r Request) (Response, error) {
 	defer func() { b.settle(ctx, held, took) }() // also when the call panics
 	resp, err := b.model.Chat(ctx, r)
 	took = claybot.Usage{}
-	if resp.Usage.Input+resp.Usage.Output > 0 {
+	switch {
+	case resp.Charged:
+		took = resp.Usage
+	case resp.Usage.Input+resp.Usage.Output > 0:
 		took = b.priced(resp.Usage)
 	}
 	return resp, err

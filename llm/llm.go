@@ -119,6 +119,8 @@ type Response struct {
 	Asked string // the model that was asked for, as it is configured
 	State *claybot.ModelState
 	Usage claybot.Usage
+	// Charged: the cost in Usage is what the provider says that it charged.
+	Charged bool
 }
 
 // Stop is why an answer ended.

@@ -15,7 +15,8 @@ import (
 // not: the call is counted, tokens that the provider did not count are estimated
 // from the bytes that went each way and marked so, and the cost is set from prices,
 // which know the model by the name that the provider gives it, or else by the one it
-// was asked for by. A call of a model that prices does not know is counted in
+// was asked for by; a cost that the provider reports itself stays as it is. Any other
+// call of a model that prices does not know is counted in
 // Usage.Unpriced: what it cost is unknown. A failed call that the provider cannot
 // bill, as it refused it or nothing left, took no tokens and is counted all the same.
 //
@@ -49,7 +50,7 @@ func (m metered) Chat(ctx context.Context, r Request) (Response, error) {
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { left.Store(true) }})
 	resp, err := m.model.Chat(traced, r)
 	u := &resp.Usage
-	if u.Input == 0 && u.Output == 0 {
+	if u.Input == 0 && u.Output == 0 && !resp.Charged {
 		switch {
 		case err == nil:
 			*u = Estimate(r, resp)
@@ -68,7 +69,7 @@ func (m metered) Chat(ctx context.Context, r Request) (Response, error) {
 }
 
 func (m metered) price(resp *Response) {
-	if resp.Usage.Input == 0 && resp.Usage.Output == 0 {
+	if resp.Charged || resp.Usage.Input == 0 && resp.Usage.Output == 0 {
 		return
 	}
 	known := false

@@ -44,6 +44,7 @@ type Quirks struct {
 	Between    bool   // between results and a message of the user, there has to be an answer
 	// NoDocuments: PDF files are refused, or the provider's pages do not say how it takes them.
 	NoDocuments bool
+	Charges     bool   // usage.cost is what the provider charged, in US dollars
 	Native      bool   // plugins has to ask for documents to be passed to the model as they are
 	Marks       string // models whose names begin so are marked for the cache by cache_control; empty: none
 }
@@ -59,6 +60,7 @@ type Quirks struct {
 //   - Mistral: docs.mistral.ai/api (neither user nor stream_options); docs.mistral.ai, prompt caching (prompt_cache_key); error 3230 "Unexpected role 'user' after role 'tool'" as in
 //     github.com/BerriAI/litellm/issues/17761, and ids of calls as in github.com/mistralai/mistral-common, validator.py.
 //   - OpenRouter: openrouter.ai/docs/features/prompt-caching (cache_control for models of Anthropic).
+//   - OpenRouter: openrouter.ai/docs/use-cases/usage-accounting (usage.cost, in credits, which are US dollars; with a key of one's own, the cost upstream comes on top).
 //   - PDF files: developers.openai.com/api/docs/guides/file-inputs, openrouter.ai/docs/guides/overview/multimodal/pdfs; the pages of the others on
 //     chat completions do not have them.
 //   - Ollama, vLLM, llama.cpp: docs.ollama.com/api/openai-compatibility, docs.vllm.ai/en/latest/serving/openai_compatible_server,
@@ -94,7 +96,7 @@ var presets = []Preset{
 	},
 	{
 		Name: "openrouter", Title: "OpenRouter", API: APIOpenAI, URL: "https://openrouter.ai/api/v1", Host: "openrouter.ai", Key: "OPENROUTER_API_KEY",
-		Form: "sk-or-", Brokers: true, Quirks: Quirks{System: true, Native: true, Marks: "anthropic/"},
+		Form: "sk-or-", Brokers: true, Quirks: Quirks{System: true, Charges: true, Native: true, Marks: "anthropic/"},
 	},
 	{
 		Name: "azure", Title: "Azure OpenAI", API: APIOpenAI, Example: "https://NAME.openai.azure.com", Host: "openai.azure.com", Key: "AZURE_OPENAI_API_KEY",

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 
 	sdk "github.com/sashabaranov/go-openai"
@@ -46,6 +47,36 @@ type wireUsage struct {
 	} `json:"completion_tokens_details"`
 	Hit    int64 `json:"prompt_cache_hit_tokens"` // DeepSeek
 	Cached int64 `json:"cached_tokens"`           // Kimi
+	// What OpenRouter charged. Others may mean something else by these names.
+	Cost    json.RawMessage `json:"cost"`
+	OwnKey  json.RawMessage `json:"is_byok"`
+	Details json.RawMessage `json:"cost_details"`
+}
+
+// maxCost is the highest cost of a call that is believed, in US dollars.
+const maxCost = 1e6
+
+// charged is what the provider says that it charged, in millionths of a US dollar; ok is false where it does not say all. With a
+// key of the operator's own, another provider charges the rest.
+func (u *wireUsage) charged() (microUSD int64, ok bool) {
+	var dollars *float64
+	if json.Unmarshal(u.Cost, &dollars) != nil || dollars == nil {
+		return 0, false
+	}
+	cost := *dollars
+	if string(u.OwnKey) == "true" {
+		var details struct {
+			Upstream *float64 `json:"upstream_inference_cost"`
+		}
+		if json.Unmarshal(u.Details, &details) != nil || details.Upstream == nil {
+			return 0, false
+		}
+		cost += *details.Upstream
+	}
+	if cost < 0 || cost > maxCost {
+		return 0, false
+	}
+	return int64(math.Round(cost * 1e6)), true
 }
 
 // A delta is a piece of an answer, with the fields in which servers give reasoning, and what they want

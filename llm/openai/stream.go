@@ -155,6 +155,9 @@ func (s *stream) Usage() claybot.Usage {
 	usage.CachedInput = min(max(u.PromptDetails.Cached, u.Hit, u.Cached, 0), usage.Input)
 	usage.CacheWrite = min(max(u.PromptDetails.Written, 0), usage.Input-usage.CachedInput)
 	usage.Reasoning = min(max(u.CompletionDetails.Reasoning, 0), usage.Output)
+	if s.api.quirks.Charges {
+		usage.CostMicroUSD, s.Charged = u.charged()
+	}
 	return usage
 }
 

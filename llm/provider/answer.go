@@ -40,6 +40,7 @@ type Answer struct {
 	Done    bool // the end mark was seen
 	Grown   bool // the newest event brought content
 	Hidden  int  // bytes of reasoning, which are not shown and have their price
+	Charged bool // the cost in Stream.Usage is what the provider says that it charged; known after Usage
 
 	text  strings.Builder
 	delta func(int, string)

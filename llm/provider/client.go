@@ -152,7 +152,7 @@ func (c *Client) Chat(ctx context.Context, r llm.Request) (llm.Response, error) 
 }
 
 func (c *Client) spent(f *Failure) llm.Response {
-	return llm.Response{Model: c.cfg.Model, Asked: c.cfg.Model, Usage: f.usage}
+	return llm.Response{Model: c.cfg.Model, Asked: c.cfg.Model, Usage: f.usage, Charged: f.usage.CostMicroUSD > 0}
 }
 
 // attempt makes one request, without the given optional fields, and reads its
@@ -295,8 +295,8 @@ func (c *Client) read(x *Exchange, r llm.Request) (llm.Response, *Failure) {
 // filter has no calls: the last one may be half, and to act on a part of what was meant
 // is worse than to ask again.
 func (c *Client) response(s Stream, r llm.Request) llm.Response {
-	a := s.Gathered()
-	resp := llm.Response{Text: a.Text(), Model: a.Model, Asked: c.cfg.Model, Usage: s.Usage(), Stop: s.Stopped()}
+	a, usage := s.Gathered(), s.Usage()
+	resp := llm.Response{Text: a.Text(), Model: a.Model, Asked: c.cfg.Model, Usage: usage, Charged: a.Charged, Stop: s.Stopped()}
 	if resp.Model == "" {
 		resp.Model = c.cfg.Model
 	}
@@ -315,7 +315,7 @@ func (c *Client) response(s Stream, r llm.Request) llm.Response {
 	if resp.Text == "" && len(resp.Calls) == 0 && a.Refusal.Len() > 0 {
 		resp.Text, resp.Stop = a.Refusal.String(), llm.StopFilter
 	}
-	if resp.Usage.Input == 0 && resp.Usage.Output == 0 {
+	if resp.Usage.Input == 0 && resp.Usage.Output == 0 && !resp.Charged {
 		resp.Usage = a.estimate(r, resp)
 	}
 	return resp
