@@ -30,11 +30,7 @@ func ReadFlow(path string, text []byte) (flows.Flow, []flows.Fault) {
 	}
 	root, err := parse(path, text)
 	if err != nil {
-		line := 1
-		if e := (*TextError)(nil); errors.As(err, &e) {
-			line, err = e.Line, fmt.Errorf("%s", e.Why)
-		}
-		return f, []flows.Fault{{Line: line, Text: err.Error()}}
+		return f, []flows.Fault{textFault(err)}
 	}
 	if root == nil {
 		return f, []flows.Fault{{Line: 1, Text: "the file is empty"}}
@@ -43,6 +39,14 @@ func ReadFlow(path string, text []byte) (flows.Flow, []flows.Fault) {
 	r.group(place{file: path, path: flowPath}, root, &f)
 	f.Lines = linesOf(root)
 	return f, r.flowFaults()
+}
+
+// textFault is why a text is no YAML as a fault.
+func textFault(err error) flows.Fault {
+	if e := (*TextError)(nil); errors.As(err, &e) {
+		return flows.Fault{Line: max(e.Line, 1), Text: e.Why}
+	}
+	return flows.Fault{Line: 1, Text: err.Error()}
 }
 
 // flowFaults are the warnings as faults: nothing of a flow is ignored.

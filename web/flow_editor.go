@@ -34,6 +34,22 @@ type FlowFile struct {
 	File    string `json:"file" doc:"Path of the file."`
 	Version string `json:"version" doc:"Version of the text, for a change that is based on it."`
 	Text    string `json:"text"`
+
+	Layout FlowLayout `json:"layout" doc:"Where its nodes are on the canvas."`
+}
+
+// A FlowLayout is the file with the positions of the nodes of a workflow, beside that of the workflow.
+type FlowLayout struct {
+	File    string       `json:"file" doc:"Path of the file, which may be missing."`
+	Version string       `json:"version" doc:"Version of its text; empty where there is no file."`
+	Nodes   flows.Layout `json:"nodes" doc:"Positions of nodes, and of END, by their names. Nodes without one are placed by their edges."`
+	Hints   []FlowFault  `json:"hints,omitempty" doc:"What of the file is not used, and why. It changes nothing else."`
+}
+
+// A FlowLayoutChange is the new layout of a workflow.
+type FlowLayoutChange struct {
+	Version string       `json:"version" doc:"Version of the layout that the change is based on, as GET /flows/{flow}/file shows it; empty where there is no file."`
+	Nodes   flows.Layout `json:"nodes" doc:"All positions, by the names of nodes before or after the edits; none removes the file. Those of nodes that the workflow does not have are left out."`
 }
 
 // A FlowChange is a change of the file of a workflow: its new text, or edits of the text that it has.
@@ -41,6 +57,8 @@ type FlowChange struct {
 	Version string       `json:"version" doc:"Version of the text that the change is based on, as GET /flows/{flow}/file shows it; empty for a new file."`
 	Text    string       `json:"text,omitempty" doc:"The new text of the file, on which edits are made. Default: the text that it has."`
 	Edits   []flows.Edit `json:"edits,omitempty" doc:"Changes of single values, made one after the other. All else in the file stays as it is, comments and the order of keys included."`
+
+	Layout *FlowLayoutChange `json:"layout,omitempty" doc:"New positions of nodes on the canvas. Default: the positions stay; one of a node that an edit renames or removes goes with it."`
 }
 
 // A FlowProposal is what a change makes of the file of a workflow.
@@ -51,6 +69,7 @@ type FlowProposal struct {
 	Text    string         `json:"text" doc:"The new text."`
 	Diff    []FlowDiffLine `json:"diff" doc:"The lines that differ, with three equal lines around them."`
 	Faults  []FlowFault    `json:"faults" doc:"What is wrong with the new text, and with other workflows because of it. With a fault it is not saved."`
+	Layout  FlowLayout     `json:"layout" doc:"Where the nodes are on the canvas then; its version is that of the new layout."`
 	Start   string         `json:"-"` // the node that the new text begins with
 	Forms   []flows.Form   `json:"-"` // its nodes, for a form
 	InForce bool           `json:"inForce" doc:"The new text is in force. After a save it is not only while another file has a fault."`

@@ -6,6 +6,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/flows"
 )
 
 // Flows shows, checks and starts the workflows of the installation.
@@ -56,6 +57,8 @@ type FlowDetail struct {
 	FlowView
 	Start string     `json:"start"`
 	Steps []FlowNode `json:"steps" doc:"Its nodes, in the order of the file."`
+
+	Layout flows.Layout `json:"layout,omitempty" doc:"Positions of nodes on the canvas, in pixels; nodes without one are placed by their edges."`
 }
 
 // A FlowNode is a node of a flow.

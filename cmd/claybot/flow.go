@@ -87,6 +87,11 @@ func (c flowCheckCmd) Run(e *env) error {
 	for _, f := range faults {
 		text.WriteString(f.String() + "\n")
 	}
+	for _, name := range named {
+		for _, x := range openLayout(dir, strings.TrimSuffix(name, ".yaml"), nodeNames(string(files[name]))).hints {
+			fmt.Fprintf(e.err, "warning: %s\n", x)
+		}
+	}
 	if len(faults) > 0 {
 		if err := e.text(text.String()); err != nil {
 			return err
@@ -119,6 +124,9 @@ func (c flowCheckCmd) read(e *env) (dir string, files map[string][]byte, named [
 		return "", nil, nil, err
 	}
 	for _, path := range c.Files {
+		if strings.HasSuffix(path, flows.LayoutEnding) {
+			continue // it is checked with its workflow
+		}
 		if filepath.Dir(path) != dir {
 			return "", nil, nil, usageError{errors.New("name files of one folder")}
 		}

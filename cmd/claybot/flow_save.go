@@ -67,6 +67,7 @@ func (d flowDesk) FlowFile(ctx context.Context, name, version string) (out web.F
 		return out, err
 	}
 	out = web.FlowFile{Flow: name, File: f.path, Version: f.versionOf(), Text: string(f.text)}
+	out.Layout = openLayout(flowsDir(d.config.Load()), name, nodeNames(out.Text)).view()
 	if version != "" && version != out.Version {
 		old, err := d.library.version(ctx, name, version)
 		if err != nil {
@@ -85,7 +86,8 @@ func (d flowDesk) ProposeFlow(ctx context.Context, name string, c web.FlowChange
 	if err != nil {
 		return out, err
 	}
-	return d.propose(ctx, f, name, c)
+	out, _, err = d.propose(ctx, f, name, c)
+	return out, err
 }
 
 // SaveFlow implements web.FlowEditor.
@@ -96,18 +98,20 @@ func (d flowDesk) SaveFlow(ctx context.Context, name string, c web.FlowChange, b
 	if err != nil {
 		return out, err
 	}
-	if out, err = d.propose(ctx, f, name, c); err != nil {
+	out, places, err := d.propose(ctx, f, name, c)
+	if err != nil {
 		return out, err
 	}
-	if len(out.Faults) > 0 {
+	moved := out.Layout.Version != places.versionOf()
+	if len(out.Faults) > 0 && (out.Version != c.Version || !moved) { // positions have no faults
 		return out, faultyFlow(out.Faults)
 	}
-	out.InForce = false
-	if out.Version != c.Version {
-		if err := d.write(ctx, f, out, by); err != nil {
+	if out.Version != c.Version || moved {
+		if err := d.write(ctx, f, places, out, by); err != nil {
 			return out, flowProblem(err)
 		}
 	}
+	out.InForce = false
 	if err := d.library.look(context.WithoutCancel(ctx), true); err != nil { // the file is saved nevertheless
 		d.log.Warn("workflows not read again after a save", "flow", name, "error", err)
 		return out, nil
@@ -117,8 +121,9 @@ func (d flowDesk) SaveFlow(ctx context.Context, name string, c web.FlowChange, b
 	return out, nil
 }
 
-// write writes the text of a proposal, if the file still has the text on which that is based.
-func (d flowDesk) write(ctx context.Context, f *configFile, p web.FlowProposal, by string) error {
+// write writes the text and the layout of a proposal, if the files still have the texts on which that is
+// based. After a crash between the two, the layout may name nodes that are not there.
+func (d flowDesk) write(ctx context.Context, f *configFile, places *layoutFile, p web.FlowProposal, by string) error {
 	before := f.versionOf()
 	if err := f.makeFolder(); err != nil {
 		return err
@@ -129,9 +134,26 @@ func (d flowDesk) write(ctx context.Context, f *configFile, p web.FlowProposal, 
 		return err
 	}
 	defer f.unlock()
-	if f.versionOf() != before {
+	if f.versionOf() != before || places.changed() {
 		return web.ErrFlowStale
 	}
+	if p.Version != before {
+		if err := d.writeText(f, before, p, by); err != nil {
+			return err
+		}
+	}
+	if p.Layout.Version == places.versionOf() {
+		return nil
+	}
+	err := places.write(configs.LayoutText(p.Flow, p.Layout.Nodes))
+	if err == nil {
+		d.log.Info("layout of a workflow saved", "flow", p.Flow, "by", by)
+	}
+	return err
+}
+
+// writeText writes the text of a proposal to the file, which is locked.
+func (d flowDesk) writeText(f *configFile, before string, p web.FlowProposal, by string) error {
 	made := change{Key: p.Flow, After: &p.Version}
 	if before != "" {
 		made.Before = &before
@@ -182,9 +204,9 @@ func faultyFlow(faults []web.FlowFault) error {
 }
 
 // propose makes a change of the text of a file, and checks it with the other files.
-func (d flowDesk) propose(ctx context.Context, f *configFile, name string, c web.FlowChange) (out web.FlowProposal, err error) {
+func (d flowDesk) propose(ctx context.Context, f *configFile, name string, c web.FlowChange) (out web.FlowProposal, places *layoutFile, err error) {
 	if c.Version != f.versionOf() {
-		return out, web.ErrFlowStale
+		return out, nil, web.ErrFlowStale
 	}
 	next := f.text
 	if c.Text != "" {
@@ -192,9 +214,9 @@ func (d flowDesk) propose(ctx context.Context, f *configFile, name string, c web
 	}
 	if next, err = configs.EditFlow(next, c.Edits); err != nil {
 		if errors.Is(err, configs.ErrByHand) {
-			return out, flowProblem(err)
+			return out, nil, flowProblem(err)
 		}
-		return out, web.Refusal(err.Error())
+		return out, nil, web.Refusal(err.Error())
 	}
 	out = web.FlowProposal{Flow: name, File: f.path, Version: flows.HashOf(string(next)), Text: string(next)}
 	for _, l := range configs.Diff(linesIn(f.text), linesIn(next), diffContext) {
@@ -206,11 +228,15 @@ func (d flowDesk) propose(ctx context.Context, f *configFile, name string, c web
 	}
 	out.Start, out.Forms, _ = configs.FlowForms(next) // what is no YAML is a fault
 	d.suggest(out.Forms, next)
+	places = openLayout(flowsDir(d.config.Load()), name, nodeNames(string(f.text)))
+	if out.Layout, err = places.after(name, c, formNames(out.Forms)); err != nil {
+		return out, nil, err
+	}
 	now := d.library.Named(name)
 	out.InForce = now != nil && now.Hash == out.Version
 	faults, err := d.newFaults(name, f.text, next)
 	if err != nil {
-		return out, err
+		return out, nil, err
 	}
 	faults = append(faults, secretFaults(f.path, f.text, next)...)
 	if !web.Local(ctx) {
@@ -218,7 +244,7 @@ func (d flowDesk) propose(ctx context.Context, f *configFile, name string, c web
 		faults = append(faults, d.farChanges(name, f.path, f.text, next)...)
 	}
 	out.Faults = shownFaults(faults)
-	return out, nil
+	return out, places, nil
 }
 
 // suggest adds what is known for the fields of forms that name a tool, a model or a flow.

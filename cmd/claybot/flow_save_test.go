@@ -130,7 +130,7 @@ func TestSaveFlowRefuses(t *testing.T) {
 		"a circle over files":    {`"edits":[{"path":["nodes","hello"],"value":{"kind":"flow","flow":"other","next":"say"}}]`, "other"},
 		"an edit without a path": {`"edits":[{"path":[],"value":"x"}]`, "names no key"},
 		"an edit below a text":   {`"edits":[{"path":["owner","x"],"value":"x"}]`, "is no group of keys"},
-		"nothing":                {`"edits":[]`, "text and edits are empty"},
+		"nothing":                {`"edits":[]`, "text, edits and layout are empty"},
 	} {
 		body := `{"version":"` + version + `",` + c.body + `}`
 		status := http.StatusBadRequest

@@ -34,7 +34,9 @@ func (d flowDesk) Flow(ctx context.Context, name, version string) (none web.Flow
 	if f == nil {
 		return none, storage.ErrNotFound
 	}
-	return detailOf(f), nil
+	v := detailOf(f)
+	v.Layout = openLayout(flowsDir(d.config.Load()), name, nodeNames(f.Text)).known
+	return v, nil
 }
 
 // detailOf describes a flow with its nodes.

@@ -96,7 +96,7 @@ func readFlows(dir string) (files map[string][]byte, err error) {
 	for _, e := range entries {
 		name := e.Name()
 		end := filepath.Ext(name)
-		if e.IsDir() || end != ".yaml" && end != ".yml" || strings.HasSuffix(name, casesEnding) || strings.HasPrefix(name, ".") {
+		if e.IsDir() || end != ".yaml" && end != ".yml" || strings.HasSuffix(name, casesEnding) || strings.HasSuffix(name, flows.LayoutEnding) || strings.HasPrefix(name, ".") {
 			continue // one with a name that is none of a flow is a fault, see flows.Check
 		}
 		info, err := os.Stat(filepath.Join(dir, name))

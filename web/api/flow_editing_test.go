@@ -58,9 +58,9 @@ func TestFlowEditing(t *testing.T) {
 	if out.Diff == nil || out.Faults == nil || len(f.by) > 0 {
 		t.Errorf("the proposal is %+v, changed by %q", out, f.by)
 	}
-	r.ask("PUT", "/flows/news/file", change, http.StatusOK, nil)
+	r.ask("PUT", "/flows/news/file", `{"version":"1","layout":{"version":"","nodes":{"a":{"x":-10,"y":60}}}}`, http.StatusOK, nil)
 	r.refused("PUT", "/flows/news/file", `{"version":"0","text":"b"}`, http.StatusConflict, "stale", "changed meanwhile")
-	r.refused("PUT", "/flows/news/file", `{"version":"1"}`, http.StatusBadRequest, "bad_request", "text and edits are empty")
+	r.refused("PUT", "/flows/news/file", `{"version":"1"}`, http.StatusBadRequest, "bad_request", "text, edits and layout are empty")
 	r.refused("GET", "/flows/nothing/file", "", http.StatusNotFound, "not_found", "No such flow")
 	if len(f.by) != 2 || f.by[0] == "" {
 		t.Errorf("changed by %q", f.by)

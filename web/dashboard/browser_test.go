@@ -172,7 +172,7 @@ func js(s string) string {
 func num(n int) string { return strconv.Itoa(n) }
 
 // keys are what press knows.
-var keys = map[string]int{"Enter": 13, "Tab": 9, "Escape": 27, " ": 32, "ArrowDown": 40, "ArrowUp": 38, "/": 191}
+var keys = map[string]int{"Enter": 13, "Tab": 9, "Escape": 27, " ": 32, "ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39, "/": 191}
 
 // press presses a key as a keyboard does: the page may cancel it, unlike the
 // "\n" of SendKeys.

@@ -40,6 +40,8 @@ type flowEditView struct {
 	Chosen  *flows.Form
 	Targets []string // where an edge can lead
 	Kinds   []string
+
+	LayoutBase string // version of the layout that the draft is based on
 }
 
 // Title is the heading.
@@ -47,6 +49,17 @@ func (v flowEditView) Title() string { return fmt.Sprintf(flowEditHeading, v.Flo
 
 // Changed reports whether the draft differs from the file.
 func (v flowEditView) Changed() bool { return v.Base != v.Version }
+
+// Moved reports whether nodes stand elsewhere than in the file.
+func (v flowEditView) Moved() bool { return v.LayoutBase != v.Layout.Version }
+
+// Saves reports whether there is something to save that may be saved: positions have no faults.
+func (v flowEditView) Saves() bool {
+	return v.Changed() && len(v.Faults) == 0 || v.Moved() && !v.Changed()
+}
+
+// Places are the positions of the draft for the next step.
+func (v flowEditView) Places() string { return string(asJSON(v.Layout.Nodes)) }
 
 // Nodes are the names of the nodes, in the order of the file.
 func (v flowEditView) Nodes() []string {
@@ -73,12 +86,15 @@ func (b *flowEditPages) edit(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.view(r, p, file.Version, r.URL.Query().Get("node"), r.URL.Query().Get("view") == "text"), nil
+	return b.view(r, p, base{file.Version, file.Layout.Version}, r.URL.Query().Get("node"), r.URL.Query().Get("view") == "text"), nil
 }
 
+// A base are the versions of the files that a draft is based on.
+type base struct{ flow, layout string }
+
 // view shows a draft.
-func (b *flowEditPages) view(r *http.Request, p web.FlowProposal, base, node string, asText bool) flowEditView {
-	v := flowEditView{viewer: viewerOf(r), FlowProposal: p, Base: base, CRLF: strings.Contains(p.Text, "\r\n"), AsText: asText, Kinds: flows.Kinds}
+func (b *flowEditPages) view(r *http.Request, p web.FlowProposal, on base, node string, asText bool) flowEditView {
+	v := flowEditView{viewer: viewerOf(r), FlowProposal: p, Base: on.flow, LayoutBase: on.layout, CRLF: strings.Contains(p.Text, "\r\n"), AsText: asText, Kinds: flows.Kinds}
 	v.Targets = append(v.Nodes(), flows.End)
 	for i := range v.Forms {
 		if v.Forms[i].Name == node {
@@ -92,7 +108,7 @@ func (b *flowEditPages) view(r *http.Request, p web.FlowProposal, base, node str
 // drawDraft draws the nodes of a draft as links, those with a fault in the colour of a failure.
 func drawDraft(v *flowEditView) *graphView {
 	shape := runs.Shape{Name: v.Flow, Start: v.Start, Edges: make(map[string][]string)}
-	p := pen{steps: make(map[string]flowStep), label: "Choose a node to change it.", grips: make(map[string]map[string]string)}
+	p := pen{steps: make(map[string]flowStep), label: "Choose a node to change it.", grips: make(map[string]map[string]string), moves: true}
 	names, parts := v.Nodes(), make(map[string][]string)
 	if !slices.Contains(names, v.Start) {
 		shape.Start = ""
@@ -119,8 +135,8 @@ func drawDraft(v *flowEditView) *graphView {
 	if len(v.Forms) == 0 {
 		return nil
 	}
-	p.unfold(&shape, parts)
-	return &graphView{Name: v.Flow, Where: p.label, SVG: template.HTML(p.draw(layout(shape)))} //nolint:gosec // names are escaped one by one
+	at := handPlaced{at: v.Layout.Nodes, with: p.unfold(&shape, parts)}
+	return &graphView{Name: v.Flow, Where: p.label, SVG: template.HTML(p.draw(layoutAt(shape, at)))} //nolint:gosec // names are escaped one by one
 }
 
 // faulty reports whether a node has a fault.
@@ -143,12 +159,21 @@ func (b *flowEditPages) step(w http.ResponseWriter, r *http.Request) error {
 	if strings.TrimSpace(c.Text) == "" {
 		return bad(badFlowEmpty, flowEditMend)
 	}
+	on := base{c.Version, form.Get("layout-base")}
+	nodes, err := movedNodes(form)
+	if err != nil {
+		return err
+	}
+	c.Layout = &web.FlowLayoutChange{Version: on.layout, Nodes: nodes}
 	p, err := b.editor.ProposeFlow(r.Context(), name, c)
 	if err != nil {
 		return err
 	}
+	then := func(edits []flows.Edit) web.FlowChange {
+		return web.FlowChange{Version: c.Version, Text: p.Text, Edits: edits, Layout: &web.FlowLayoutChange{Version: on.layout, Nodes: p.Layout.Nodes}}
+	}
 	if edits := typedEdits(p.Forms, form); len(edits) > 0 {
-		if p, err = b.editor.ProposeFlow(r.Context(), name, web.FlowChange{Version: c.Version, Text: p.Text, Edits: edits}); err != nil {
+		if p, err = b.editor.ProposeFlow(r.Context(), name, then(edits)); err != nil {
 			return err
 		}
 	}
@@ -158,20 +183,40 @@ func (b *flowEditPages) step(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if len(edits) > 0 {
-		if p, err = b.editor.ProposeFlow(r.Context(), name, web.FlowChange{Version: c.Version, Text: p.Text, Edits: edits}); err != nil {
+		if p, err = b.editor.ProposeFlow(r.Context(), name, then(edits)); err != nil {
 			return err
 		}
 	}
 	if form.Get("action") == "save" {
-		return b.save(w, r, name, web.FlowChange{Version: c.Version, Text: p.Text})
+		return b.save(w, r, name, then(nil))
 	}
-	html, err := b.render("flow-edit", "editor", b.view(r, p, c.Version, node, form.Get("view") == "text"))
+	html, err := b.render("flow-edit", "editor", b.view(r, p, on, node, form.Get("view") == "text"))
 	if err != nil {
 		return err
 	}
 	write(w, http.StatusOK, html)
 	return nil
 }
+
+// movedNodes are the positions of nodes in a draft, with those that were moved since the last step.
+func movedNodes(form url.Values) (all flows.Layout, err error) {
+	all = make(flows.Layout)
+	for _, field := range []string{"layout", "moves"} {
+		if field == "moves" && form.Get("action") == "tidy" {
+			return flows.Layout{}, nil
+		}
+		var some flows.Layout
+		if v := form.Get(field); v != "" && json.Unmarshal([]byte(v), &some) != nil {
+			return nil, bad(badFlowPlace, flowEditMend)
+		}
+		for name, at := range some {
+			all[name] = flows.Position{X: inPlace(at.X), Y: inPlace(at.Y)}
+		}
+	}
+	return all, nil
+}
+
+func inPlace(v int) int { return min(max(v, -flows.MaxPosition), flows.MaxPosition) }
 
 // save saves a draft, and leads to the page of the flow.
 func (b *flowEditPages) save(w http.ResponseWriter, r *http.Request, name string, c web.FlowChange) error {

@@ -16,7 +16,9 @@ import (
 type sheet struct {
 	*shelf
 	path string
-	by   []string // who saved
+
+	places flows.Layout // saved positions of nodes
+	by     []string     // who saved
 }
 
 // editable gives a shelf a file of its flow that can be changed.
@@ -39,11 +41,20 @@ func (e *sheet) text() string {
 	return string(b)
 }
 
+// layout is the file with positions of nodes; there is none for no position.
+func (e *sheet) layout(nodes flows.Layout) web.FlowLayout {
+	l := web.FlowLayout{File: "flows/order.layout.yaml", Nodes: nodes}
+	if text := configs.LayoutText("order", nodes); text != nil {
+		l.Version = flows.HashOf(string(text))
+	}
+	return l
+}
+
 func (e *sheet) FlowFile(_ context.Context, name, _ string) (web.FlowFile, error) {
 	if name != "order" {
 		return web.FlowFile{}, storage.ErrNotFound
 	}
-	return web.FlowFile{Flow: name, File: "flows/order.yaml", Version: flows.HashOf(e.text()), Text: e.text()}, nil
+	return web.FlowFile{Flow: name, File: "flows/order.yaml", Version: flows.HashOf(e.text()), Text: e.text(), Layout: e.layout(e.places)}, nil
 }
 
 func (e *sheet) ProposeFlow(_ context.Context, name string, c web.FlowChange) (out web.FlowProposal, err error) {
@@ -57,6 +68,13 @@ func (e *sheet) ProposeFlow(_ context.Context, name string, c web.FlowChange) (o
 	}
 	out = web.FlowProposal{Flow: name, File: "flows/order.yaml", Version: flows.HashOf(string(text)), Text: string(text)}
 	out.Start, out.Forms, _ = configs.FlowForms(text)
+	nodes := e.places
+	if c.Layout != nil {
+		if nodes = c.Layout.Nodes; c.Layout.Version != e.layout(e.places).Version {
+			return out, web.ErrFlowStale
+		}
+	}
+	out.Layout = e.layout(nodes.Carried(c.Edits))
 	for _, l := range configs.Diff(strings.Split(now, "\n"), strings.Split(string(text), "\n"), 3) {
 		out.Diff = append(out.Diff, web.FlowDiffLine{Mark: strings.Trim(string(l.Mark), "\x00"), Text: l.Text})
 	}
@@ -75,7 +93,7 @@ func (e *sheet) SaveFlow(ctx context.Context, name string, c web.FlowChange, by 
 	if err != nil || len(out.Faults) > 0 {
 		return out, err
 	}
-	e.by = append(e.by, by)
+	e.by, e.places = append(e.by, by), out.Layout.Nodes
 	e.put(name, out.Text)
 	out.InForce = true
 	return out, os.WriteFile(e.path, []byte(out.Text), 0o600)

@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -52,6 +53,9 @@ func TestFlowEditSteps(t *testing.T) {
 		"another name":  {url.Values{"action": {"rename"}, "node": {"sorry"}, "name": {"regret"}}, []string{`+     denied: regret`, `error: regret}`, `+   regret:`}},
 		"a fault":       {url.Values{"action": {"edge"}, "edge": {`["what","next"]`}, "to": {"nothing"}}, []string{`there is no node`, "disabled>Save"}},
 		"the whole":     {url.Values{"view": {"text"}}, []string{`wrap="off"`, `Asks before it buys.`}},
+		"a place":       {url.Values{"moves": {`{"ask":{"x":40,"y":90000}}`}, "action": {"move"}}, []string{`value="{"ask":{"x":40,"y":20000}}"`, `id="moved"`, `id="e-tidy"`, `data-x="40" data-y="20000"`, `value="save">Save`}},
+		"a place kept":  {url.Values{"layout": {`{"sorry":{"x":40,"y":90}}`}, "action": {"rename"}, "node": {"sorry"}, "name": {"regret"}}, []string{`value="{"regret":{"x":40,"y":90}}"`}},
+		"no place":      {url.Values{"layout": {`{"sorry":{"x":40,"y":90}}`}, "moves": {`{"ask":{"x":1,"y":1}}`}, "action": {"tidy"}}, []string{`id="no-diff"`, `value="{}"`, "disabled>Save"}},
 		"what is no id": {url.Values{"node": {"<b>"}}, []string{`id="no-node"`}},
 	} {
 		got := step(http.StatusOK, orderFlow, c.form)
@@ -73,6 +77,7 @@ func TestFlowEditSteps(t *testing.T) {
 		"no name":       {url.Values{"action": {"rename"}, "node": {"ask"}, "name": {"a b"}}, "A name of a node has"},
 		"no kind":       {url.Values{"action": {"add"}, "new-name": {"x"}, "new-kind": {"x"}}, "Choose a kind"},
 		"no edge":       {url.Values{"action": {"edge"}, "edge": {"x"}, "to": {"ask"}}, "no such edge"},
+		"a bad place":   {url.Values{"moves": {`{"ask":"here"}`}}, "There is no such position"},
 		"bad YAML":      {url.Values{"shown": {"clock"}, "f.args": {"{a"}}, "nodes.clock.args"},
 		"an empty file": {url.Values{"text": {" "}}, "The file is empty"},
 	} {
@@ -145,4 +150,53 @@ func TestBrowserFlowEdit(t *testing.T) {
 	}
 	b.excuse("the draft is stale")
 	b.do("a stale draft", fill("#f-note", "x"), push("#e-preview"), until(`document.querySelector("#editor [data-error]").textContent.includes("changed meanwhile")`))
+}
+
+// A node is dragged to another place, moved with the arrow keys, and put back by the button. Only the layout
+// is saved, and the page of the workflow shows it.
+func TestBrowserFlowLayout(t *testing.T) {
+	s := newShelf(t)
+	e := s.editable()
+	s.start()
+	b := s.browse()
+	ready := until(`document.body.dataset.connection === "on"`)
+	at := func(node string, x, y int) chromedp.Action[chromedp.Void] {
+		return until(fmt.Sprintf(`document.querySelector("#node-%s").dataset.x === "%d" && document.querySelector("#node-%[1]s").dataset.y === "%[3]d"`, node, x, y))
+	}
+	b.open("/ui/flows/order/edit")
+	b.do("ready", ready, at("ask", 0, 62))
+	drag := `(() => {
+		const node = document.querySelector("#node-ask"), r = node.getBoundingClientRect(), svg = node.ownerSVGElement;
+		const scale = svg.getScreenCTM().a;
+		const press = (x, y) => ({ clientX: r.x + r.width / 2 + x * scale, clientY: r.y + r.height / 2 + y * scale, button: 0, bubbles: true, cancelable: true, pointerId: 1, pointerType: "mouse" });
+		node.focus();
+		node.dispatchEvent(new PointerEvent("pointerdown", press(0, 0)));
+		document.dispatchEvent(new PointerEvent("pointermove", press(100, 10)));
+		const moved = node.getAttribute("transform");
+		document.dispatchEvent(new PointerEvent("pointerup", press(121, 38)));
+		node.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, detail: 1 }));
+		return moved !== null;
+	})()`
+	if !is[bool](b, drag) {
+		t.Error("the node does not follow the pointer")
+	}
+	b.do("the node is placed", at("ask", 120, 100), until(`document.querySelector("#moved") && !document.querySelector("#diff") && document.querySelector("#no-node") && !document.querySelector("#e-save").disabled`))
+	b.do("by keyboard", chromedp.Focus("#node-ask"), press("ArrowRight"), press("ArrowDown"), at("ask", 130, 110), until(`document.activeElement.id === "node-ask"`))
+	b.do("the end by keyboard", chromedp.Focus("#node-END"), press("ArrowLeft"), until(`"END" in JSON.parse(document.querySelector("#e-layout").value) && document.activeElement.id === "node-END"`))
+	b.do("Enter opens the form", chromedp.Focus("#node-ask"), press("Enter"), until(`document.querySelector("#edit-head")?.textContent === "ask"`))
+	b.do("another name", until(`document.querySelector("#more-node").open = true`), fill("#node-name", "question"), push("#rename-node"), until(`document.querySelector("#edit-head")?.textContent === "question"`), at("question", 130, 110))
+	for _, width := range []int64{360, 1280} {
+		b.do("size", screen(width, 740, width < 500), until(fits))
+	}
+	b.do("save", push("#e-save"), until(`location.pathname === "/ui/flows/order" && document.body.dataset.connection === "on"`))
+	if got := e.places["question"]; got != (flows.Position{X: 130, Y: 110}) || len(e.places) != 2 || len(e.by) != 1 {
+		t.Errorf("saved: %v by %q", e.places, e.by)
+	}
+	saved := e.text()
+	b.open("/ui/flows/order/edit")
+	b.do("tidy", ready, at("question", 130, 110), until(`document.querySelector("#e-save").disabled`), push("#e-tidy"), at("question", 0, 62), until(`!document.querySelector("#e-tidy") && document.querySelector("#moved")`),
+		push("#e-save"), until(`location.pathname === "/ui/flows/order" && document.body.dataset.connection === "on"`))
+	if len(e.places) > 0 || e.text() != saved {
+		t.Errorf("after tidying: %v\n%s", e.places, e.text())
+	}
 }

@@ -332,8 +332,13 @@ func drawFlow(v *flowView, seen seenFlow) *graphView {
 		g.Where = whereWords(seen.graph)
 	}
 	p.label = g.Where
-	p.unfold(&shape, parts)
-	g.SVG = template.HTML(p.draw(layout(shape))) //nolint:gosec // names are escaped one by one
+	at := handPlaced{at: v.Layout, with: p.unfold(&shape, parts)}
+	for _, s := range v.Steps {
+		if s.Trigger {
+			at.above, at.with[s.Name] = 1, v.Start
+		}
+	}
+	g.SVG = template.HTML(p.draw(layoutAt(shape, at))) //nolint:gosec // names are escaped one by one
 	return g
 }
 

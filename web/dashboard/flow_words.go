@@ -12,6 +12,7 @@ const (
 	badFlowKind     = "Choose a kind from the list."
 	badFlowAfter    = "Choose the node behind which the new one goes."
 	badFlowEdge     = "There is no such edge."
+	badFlowPlace    = "There is no such position."
 	flowEditMend    = "Nothing was changed."
 	flowEditHeading = "Edit %s"
 )

@@ -26,17 +26,20 @@ type node struct {
 	name        string
 	x, y, width float64
 	layer       int
+	placed      bool // by hand
 }
 
 func (n node) left() float64  { return n.x - n.width/2 }
 func (n node) right() float64 { return n.x + n.width/2 }
 
 // An arc leads from one node to another: straight down to the next layer, or by
-// way of a lane beside all nodes where it goes back up or past a layer.
+// way of a lane beside all nodes where it goes back up or past a layer. One of a node that was placed by
+// hand takes the shortest way.
 type arc struct {
 	from, to *node
 	side     float64 // 0: straight; -1: by a lane on the left; 1: on the right
 	lane     float64 // x
+	across   float64 // -1: straight to the left; 1: to the right; 0: down
 }
 
 // A drawing is where everything of a graph is.
@@ -44,12 +47,16 @@ type drawing struct {
 	nodes         []*node // in the order of the graph
 	arcs          []arc
 	width, height float64
+	zeroX, zeroY  float64 // where the position 0, 0 of a layout is
 }
 
 // layout places the nodes of a graph in layers, each below those that lead to
 // it. The same shape always looks the same.
-func layout(s runs.Shape) drawing {
-	l := layering{shape: s, nodes: make(map[string]*node), state: make(map[string]int)}
+func layout(s runs.Shape) drawing { return layoutAt(s, handPlaced{}) }
+
+// layoutAt is layout with nodes that were placed by hand.
+func layoutAt(s runs.Shape, at handPlaced) drawing {
+	l := layering{shape: s, hand: at, nodes: make(map[string]*node), state: make(map[string]int)}
 	order := s.Order()
 	for _, name := range order {
 		width := max(nodeLeast, nodePad+nodeLetter*float64(len([]rune(excerpt(nodeRunes, name)))))
@@ -65,6 +72,7 @@ func layout(s runs.Shape) drawing {
 // A layering is the work on a layout.
 type layering struct {
 	shape runs.Shape
+	hand  handPlaced
 	nodes map[string]*node
 	state map[string]int // of the walk through the graph: entered, left
 	down  []arc
@@ -132,7 +140,8 @@ func (l *layering) draw(order []string) drawing {
 			n.y = graphEdge + nodeHeight/2 + float64(i)*layerApart
 		}
 	}
-	d.height = 2*graphEdge + nodeHeight + float64(max(len(layers)-1, 0))*layerApart
+	d.zeroY = graphEdge + nodeHeight/2 + float64(l.hand.above)*layerApart
+	l.place(&d)
 	l.besides(&d)
 	return d
 }
@@ -178,6 +187,9 @@ func (l *layering) besides(d *drawing) {
 	sides := map[float64][]arc{}
 	for _, a := range l.down {
 		switch {
+		case a.placed():
+			d.arcs = append(d.arcs, a.free())
+			continue
 		case a.to.layer == a.from.layer+1:
 			d.arcs = append(d.arcs, a)
 			continue
@@ -189,6 +201,10 @@ func (l *layering) besides(d *drawing) {
 		sides[a.side] = append(sides[a.side], a)
 	}
 	for _, a := range l.up {
+		if a.placed() {
+			d.arcs = append(d.arcs, a.free())
+			continue
+		}
 		a.side = -1
 		sides[-1] = append(sides[-1], a)
 	}
@@ -201,7 +217,11 @@ func (l *layering) besides(d *drawing) {
 			least, most = min(least, a.lane), max(most, a.lane)
 		}
 	}
+	for _, a := range d.arcs {
+		least, most = min(least, a.lane), max(most, a.lane)
+	}
 	shift := graphEdge - least
+	d.zeroX = shift
 	for _, n := range d.nodes {
 		n.x += shift
 	}

@@ -10,8 +10,9 @@ import (
 func partOf(node, part string) string { return node + "." + part }
 
 // unfold puts what works within a node, such as its branches, between it and the node that follows: each
-// part as a node of its own, which has seen what its node has.
-func (p *pen) unfold(shape *runs.Shape, parts map[string][]string) {
+// part as a node of its own, which has seen what its node has. It returns the nodes of the parts.
+func (p *pen) unfold(shape *runs.Shape, parts map[string][]string) (of map[string]string) {
+	of = make(map[string]string)
 	p.parts = make(map[string]bool)
 	seen := runs.GraphView{Current: p.seen.Current, Nodes: slices.Clone(p.seen.Nodes), Edges: slices.Clone(p.seen.Edges)}
 	for node, names := range parts {
@@ -24,6 +25,7 @@ func (p *pen) unfold(shape *runs.Shape, parts map[string][]string) {
 		state := stateOf(p.seen, node).State
 		for _, name := range names {
 			part := partOf(node, name)
+			of[part] = node
 			p.parts[part], shape.Edges[part] = true, []string{next}
 			edges = append(edges, part)
 			if grip := p.grips[node][next]; grip != "" {
@@ -40,6 +42,7 @@ func (p *pen) unfold(shape *runs.Shape, parts map[string][]string) {
 		shape.Edges[node] = append(edges, rest...)
 	}
 	p.seen = seen
+	return of
 }
 
 func namedNode(name string) *node { return &node{name: name} }

@@ -66,6 +66,8 @@ type pen struct {
 	grips map[string]map[string]string
 	// parts are the nodes that stand for a part of another one, see unfold.
 	parts map[string]bool
+	// moves: nodes can be moved, and say where they are in the layout.
+	moves bool
 }
 
 func (p pen) draw(d drawing) string {
@@ -80,7 +82,7 @@ func (p pen) draw(d drawing) string {
 		}
 	}
 	for _, n := range d.nodes {
-		p.node(&b, n)
+		p.node(&b, n, d)
 	}
 	for _, a := range d.arcs {
 		p.grip(&b, a)
@@ -113,8 +115,11 @@ func (p pen) arc(b *strings.Builder, a arc, times int) {
 		class = "edge taken"
 	}
 	line, tip := straightArc(a)
-	if a.side != 0 {
+	switch {
+	case a.side != 0:
 		line, tip = sideArc(a)
+	case a.across != 0:
+		line, tip = acrossArc(a)
 	}
 	fmt.Fprintf(b, `<g class="%s"><path class="line" d="%s"/><path class="tip" d="%s"/></g>`, class, line, tip)
 }
@@ -129,6 +134,9 @@ func (p pen) grip(b *strings.Builder, a arc) {
 	y1, y2 := a.from.y+nodeHeight/2, a.to.y-nodeHeight/2
 	x, y := a.from.x*far+a.to.x*near, y1*0.0156+(y1+y2)/2*0.5625+y2*0.4219
 	switch { // ends in a lane lie upon each other, beginnings do not
+	case a.across != 0:
+		x1, x2 := a.from.x+a.across*a.from.width/2, a.to.x-a.across*a.to.width/2
+		x, y = x1*0.0156+(x1+x2)/2*0.5625+x2*0.4219, a.from.y*far+a.to.y*near
 	case a.side > 0:
 		x, y = (a.from.right()+a.lane)/2, a.from.y+6
 	case a.side < 0:
@@ -144,6 +152,14 @@ func straightArc(a arc) (line, tip string) {
 	mid := (y1 + y2) / 2
 	return fmt.Sprintf("M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f", x1, y1, x1, mid, x2, mid, x2, y2-6),
 		fmt.Sprintf("M%.1f %.1fl-4 -7h8z", x2, y2)
+}
+
+// acrossArc leads to a node beside.
+func acrossArc(a arc) (line, tip string) {
+	x1, y1, x2, y2 := a.from.x+a.across*a.from.width/2, a.from.y, a.to.x-a.across*a.to.width/2, a.to.y
+	mid := (x1 + x2) / 2
+	return fmt.Sprintf("M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f", x1, y1, mid, y1, mid, y2, x2-a.across*6, y2),
+		fmt.Sprintf("M%.1f %.1fl%.0f -4v8z", x2, y2, -a.across*7)
 }
 
 // sideArc leads along a lane. It leaves a node below its middle and comes in
@@ -164,7 +180,7 @@ func sideArc(a arc) (line, tip string) {
 		fmt.Sprintf("M%.1f %.1fl%.0f -4v8z", to, y2, side*7)
 }
 
-func (p pen) node(b *strings.Builder, n *node) {
+func (p pen) node(b *strings.Builder, n *node, d drawing) {
 	seen, class := stateOf(p.seen, n.name), "node"
 	if n.name == runs.End {
 		class = "node end"
@@ -195,6 +211,12 @@ func (p pen) node(b *strings.Builder, n *node) {
 		about += ", visited " + plural(seen.Visits, "time", "times")
 	}
 	b.WriteString("<" + tag)
+	if p.moves && !p.parts[n.name] {
+		fmt.Fprintf(b, ` data-x="%.0f" data-y="%.0f"`, n.x-d.zeroX, n.y-d.zeroY)
+		if !link {
+			fmt.Fprintf(b, ` tabindex="0" role="img" aria-label="%s"`, html.EscapeString(about))
+		}
+	}
 	if link {
 		fmt.Fprintf(b, ` href="%s" aria-label="%s"`, html.EscapeString(step.URL), html.EscapeString(about))
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/runs"
 )
 
@@ -203,5 +204,47 @@ func TestGraphOfRun(t *testing.T) {
 	}
 	if viewGraph(runs.Shape{}, runs.GraphView{}) != nil {
 		t.Error("a graph without nodes is drawn")
+	}
+}
+
+// Nodes stand where they were put by hand, with what belongs to them; the drawing has room for all, and the
+// others stand as before.
+func TestLayoutByHand(t *testing.T) {
+	before := make(map[string]node)
+	plain := layout(planShape)
+	for _, n := range plain.nodes {
+		before[n.name] = *n
+	}
+	for _, at := range []flows.Layout{
+		{"confirm": {X: -400, Y: -300}}, {"confirm": {X: 900, Y: 62}, runs.End: {X: 0, Y: 0}}, {"planner": {X: 0, Y: 0}},
+		{"classify": {}, "planner": {}, "fallback": {}}, {"unknown": {X: 3, Y: 3}}, {"executor": {X: flows.MaxPosition, Y: -flows.MaxPosition}},
+	} {
+		d := layoutAt(planShape, handPlaced{at: at, with: map[string]string{"summarize": "confirm"}})
+		for _, n := range d.nodes {
+			x, y := n.x-d.zeroX, n.y-d.zeroY
+			want, ok := at[n.name]
+			was := before[n.name]
+			by, moved := at["confirm"]
+			switch {
+			case ok && (math.Abs(x-float64(want.X)) > .01 || math.Abs(y-float64(want.Y)) > .01):
+				t.Errorf("%v: %s is at %f %f", at, n.name, x, y)
+			case n.name == "summarize" && moved:
+				from := before["confirm"]
+				if math.Abs(x-float64(by.X)-was.x+from.x) > .01 {
+					t.Errorf("%v: %s does not go along", at, n.name)
+				}
+			case !ok && (math.Abs(x-was.x+plain.zeroX) > .01 || math.Abs(y-was.y+plain.zeroY) > .01):
+				t.Errorf("%v: %s has moved", at, n.name)
+			}
+			if n.left() < 0 || n.right() > d.width || n.y < nodeHeight/2 || n.y+nodeHeight/2 > d.height {
+				t.Errorf("%v: %s is outside", at, n.name)
+			}
+		}
+		if len(d.arcs) != len(plain.arcs) {
+			t.Errorf("%v: %d edges, want %d", at, len(d.arcs), len(plain.arcs))
+		}
+		if svg := (pen{moves: true}).draw(d); wellFormed(svg) != nil || strings.Contains(svg, "NaN") {
+			t.Errorf("%v: %s", at, svg)
+		}
 	}
 }
