@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 )
 
@@ -106,6 +107,69 @@ func TestForeignMembership(t *testing.T) {
 		w.settled(t)
 		if got := w.inbox.news(); len(got) > 0 || !slices.Equal(w.inbox.texts(), []string{"still there"}) {
 			t.Errorf("changes %q, messages %q", got, w.inbox.texts())
+		}
+	})
+}
+
+// A channel that becomes private, public again or shared with another workspace keeps its id: the
+// conversations in it go on, the message that Slack writes about it is none of them, people of the
+// other workspace are outsiders with ids of their own, and the bot hears of the end of its membership
+// by the event of the present kind.
+func TestConvertedChannel(t *testing.T) {
+	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+		w.start(t)
+		w.slack.Open("C1", slacktest.Public)
+		root := w.slack.Mention("C1", "U1", "when it was public", false)
+		says := func(text string) {
+			t.Helper()
+			w.slack.Mention("C1", "U1", text, false)
+			w.slack.Write(slacktest.Post{Channel: "C1", User: "U1", Thread: root, Text: "<@UBOT> " + text + ", in the thread", Mention: true})
+			w.settled(t)
+			o := outgoing("C1", root, "reply: "+text)
+			o.ID = text
+			if _, err := w.Send(t.Context(), o); err != nil {
+				t.Errorf("%s: %v", text, err)
+			}
+			if got := w.channelName(t.Context(), "C1"); got != "#c1" {
+				t.Errorf("%s: it is called %q", text, got)
+			}
+		}
+		w.slack.Convert("C1", slacktest.Private)
+		says("now private")
+		w.slack.Convert("C1", slacktest.Public)
+		says("public again")
+		w.slack.Share("C1", true)
+		says("now shared")
+		w.slack.Write(slacktest.Post{Channel: "C1", User: "U1", UserTeam: "T2", Text: "<@UBOT> from outside", Mention: true})
+		w.settled(t)
+		w.slack.Share("C1", false)
+		w.slack.Convert("C1", slacktest.Private)
+		w.slack.Leave("C1", true)
+		w.slack.Leave("C1", false)
+		says("added again")
+		var texts []string
+		for _, in := range w.inbox.all() {
+			texts = append(texts, in.message.Text)
+			user, outside := "U1", in.message.Text == "from outside"
+			if outside {
+				user = "T2/U1"
+			}
+			if in.to != claybot.User("slack", "T1/C1", user) || in.message.From.Outsider != outside || !in.message.Context.Group {
+				t.Errorf("%q for %+v from %+v", in.message.Text, in.to, in.message.From)
+			}
+		}
+		want := []string{
+			"when it was public", "now private", "now private, in the thread", "public again", "public again, in the thread",
+			"now shared", "now shared, in the thread", "from outside", "added again", "added again, in the thread",
+		}
+		if !slices.Equal(texts, want) {
+			t.Errorf("got %q, want %q", texts, want)
+		}
+		if got := w.inbox.news(); !slices.Equal(got, []string{"T1/C1: the bot was removed from the channel", "T1/C1: "}) {
+			t.Errorf("changes %q", got)
+		}
+		if n := len(w.slack.Posted("C1")); n != 4 {
+			t.Errorf("%d replies", n)
 		}
 	})
 }

@@ -22,6 +22,7 @@ type archive struct {
 	kinds    map[string]string // of opened conversations
 	left     map[string]bool   // channels that the bot is no member of
 	archived map[string]bool
+	shared   map[string]bool // with another workspace
 	names    map[string]string
 
 	uninstalled bool
@@ -137,6 +138,7 @@ func (s *Server) conversation(id string) answer {
 	return answer{
 		"id": id, "name": cmp.Or(s.names[id], strings.ToLower(id)), "is_channel": s.kind(id) == Public, "is_group": s.kind(id) == Private,
 		"is_mpim": s.kind(id) == Group, "is_private": s.kind(id) != Public, "is_archived": s.archived[id], "is_member": !s.left[id],
+		"is_shared": s.shared[id], "is_ext_shared": s.shared[id],
 	}
 }
 

@@ -66,6 +66,23 @@ func (s *Server) aside(channel, what string) {
 	}
 }
 
+// Convert makes a public channel private, or a private one public. It keeps its id, and a message says
+// so. Shapes: https://docs.slack.dev/reference/events/message/channel_convert_to_private and
+// …/channel_convert_to_public, as of 2026-11-30.
+func (s *Server) Convert(channel, kind string) {
+	s.Open(channel, kind)
+	how := map[string]string{Public: "public", Private: "private"}[kind]
+	s.Write(Post{Channel: channel, User: "UADMIN", Subtype: "channel_convert_to_" + how, Text: "made this channel *" + how + "*."})
+}
+
+// Share shares a channel with another workspace. It keeps its id, as most do; else see Rename. Apps
+// hear of that by channel_shared, which the manifest does not name.
+func (s *Server) Share(channel string, shared bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shared[channel] = shared
+}
+
 // Rename gives a channel a new id, as when it becomes shared with another workspace. Shape:
 // https://docs.slack.dev/reference/events/channel_id_changed, as of 2026-11-28.
 func (s *Server) Rename(from, to string) {

@@ -150,6 +150,7 @@ func New(cfg Config) *Server {
 	}
 	s.open = make(map[string]*envelope)
 	s.spent, s.left, s.archived, s.kinds = make(map[string][]time.Time), make(map[string]bool), make(map[string]bool), make(map[string]string)
+	s.shared = make(map[string]bool)
 	s.files, s.noScope, s.reactions = make(map[string]*held), make(map[string]bool), make(map[string]map[string][]string)
 	s.triggers, s.views, s.replies = make(map[string]*trigger), make(map[string]*view), make(map[string]*reply)
 	s.users, s.responses = make(map[string]User), make(map[string]*response)
