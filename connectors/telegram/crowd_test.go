@@ -85,10 +85,12 @@ func TestManyAnswersGrow(t *testing.T) {
 		grows   time.Duration
 		used    float64 // of the allowed calls, at least
 	}{
-		"thirty private chats":    {30, false, false, 60 * time.Second, .9 * 30 * 60},
-		"one group, one":          {1, true, true, 3 * time.Minute, .9 * 20 * 3},
-		"one group, two":          {2, true, true, 3 * time.Minute, .9 * 20 * 3},
-		"one group, six":          {6, true, true, 3 * time.Minute, .6 * 20 * 3},
+		"thirty private chats": {30, false, false, 60 * time.Second, .9 * 30 * 60},
+		"one group, one":       {1, true, true, 3 * time.Minute, .9 * 20 * 3},
+		"one group, two":       {2, true, true, 3 * time.Minute, .9 * 20 * 3},
+		// In each minute, six of the twenty calls are kept for the final texts, which are to be there at
+		// once and end together: more cannot be used.
+		"one group, six":          {6, true, true, 3 * time.Minute, .95 * ((20-6)*3 + 6)},
 		"topics of a private one": {3, false, true, time.Minute, .8 * 60},
 		"five groups":             {5, true, false, time.Minute, .9 * 20 * 5},
 	} {
