@@ -156,7 +156,7 @@ func TestSplitLeastLimit(t *testing.T) {
 }
 
 func TestSplitProperties(t *testing.T) {
-	words := []string{"a", "word", "Sentence.", " ", "\n", "\n\n", "```go\n", "\n```\n", "~~~\n", "```", "😀", "e\u0301", "👩‍👩‍👧", "🇩🇪", "  - item\n", "日本語。", "\t", "loooooooooooooooooooooong"}
+	words := []string{"a", "word", "Sentence.", " ", "\n", "\n\n", "```go\n", "\n```\n", "~~~\n", "```", "😀", "e\u0301", "👩‍👩‍👧", "🇩🇪", "  - item\n", "日本語。", "שָׁלוֹם", "مَرْحَبًا", "👋🏽", "\u200f", "\u2067אב\u2069", "\t", "loooooooooooooooooooooong"}
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 80).Draw(t, "words"), "")
 		checkSplit(t, text, rapid.IntRange(2, 80).Draw(t, "limit"))

@@ -143,7 +143,7 @@ type check struct {
 }
 
 // checks are all of them, in the order of the table.
-var checks = slices.Concat(intake, sends, extras, life)
+var checks = slices.Concat(intake, sends, extras, extremes, life)
 
 // Run runs all checks that h does not lack, and compares what it lacks with
 // docs/connectors.md.

@@ -79,7 +79,7 @@ func (w *world) wantPress(user int) {
 
 // longTexts are texts of some messages, without spaces at which text may be left out.
 func longTexts() []string {
-	return []string{
+	all := []string{
 		strings.Repeat("word ", 2_400),
 		strings.Repeat("A sentence that ends. ", 500),
 		strings.Repeat("x", 9_000),
@@ -88,10 +88,17 @@ func longTexts() []string {
 		strings.Repeat("🇩🇪", 2_500),
 		strings.Repeat("e\u0301", 4_500),
 		strings.Repeat("שלום עולם ", 900),
+		strings.Repeat("مَرْحَبًا 👋🏽 שָׁלוֹם, ", 500),
 		strings.Repeat("&<>", 3_000),
 		strings.Repeat("a **bold** and `code` word. ", 400),
 		"before\n\n```go\n" + strings.Repeat("if a < b && c { return }\n", 400) + "```\n\nafter",
 	}
+	// Visible characters of several code points, so that the cut meets each of them.
+	const cluster = "שָׁל👋🏽مَرْ👩‍👩‍👧"
+	for offset := range len([]rune(cluster)) {
+		all = append(all, strings.Repeat("x", offset)+strings.Repeat(cluster, 350))
+	}
+	return all
 }
 
 // checkParts checks that the parts are valid and that they joined are the text, but for
@@ -104,7 +111,7 @@ func checkParts(w *world, text string, parts []string) {
 		if !utf8.ValidString(part) || strings.TrimSpace(part) == "" {
 			w.Errorf("%q: part %d is cut in a character, or blank", short, i)
 		}
-		if r, _ := utf8.DecodeRuneInString(part); i > 0 && (unicode.Is(unicode.Mn, r) || r == '\u200d') {
+		if r, _ := utf8.DecodeRuneInString(part); i > 0 && (unicode.Is(unicode.Mn, r) || r == '\u200d' || '🏻' <= r && r <= '🏿') {
 			w.Errorf("%q: part %d begins inside a visible character", short, i)
 		}
 		joined.WriteString(part)

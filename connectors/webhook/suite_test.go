@@ -31,8 +31,8 @@ func TestSuite(t *testing.T) {
 		"has one callback for all channels, which a 429 silences":                {"429 silences what it names, and nothing else"},
 		"sends every channel to its callback":                                    {"unknown route is dead"},
 		"has no commands":                                                        {"answers to commands reach their person alone"},
-		"carries no files":                                                       {"files come as references", "files go out", "lost answer to a file is ambiguous", "429 and dead routes of files"},
-		"has no reactions, buttons and typing signs":                             {"reactions go on messages", "marks replace each other", "reactions of people come in", "button press is an answer", "full store loses no button press", "button presses carry who pressed", "typing sign"},
+		"carries no files":                                                       {"files come as references", "files go out", "lost answer to a file is ambiguous", "429 and dead routes of files", "names and captions of any length are accepted"},
+		"has no reactions, buttons and typing signs":                             {"reactions go on messages", "marks replace each other", "reactions of people come in", "button press is an answer", "full store loses no button press", "button presses carry who pressed", "questions and offers of any size are accepted", "typing sign"},
 		"is served by claybot itself, and has the status of claybot's server":    {"status follows the platform", "a platform that hangs shows within 30 s"},
 		"has a secret that only the configuration changes, and no token to lose": {"revoked token stops it with a cause"},
 	} {
