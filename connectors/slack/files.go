@@ -42,6 +42,9 @@ func pending(team string, files []file) (all []claybot.FileReference, lines []st
 			Name: cmp.Or(f.Name, f.Title, "file"), MIMEType: f.MIMEType, Size: max(f.Size, 0),
 			Seconds: int(max(f.DurationMS, 0)+999) / 1000, Kind: kindOf(f), Source: f.ID,
 		}
+		if isCanvas(f.Mode, f.MIMEType) {
+			got.Name, got.MIMEType = cmp.Or(f.Title, f.Name, "canvas")+".html", "text/html"
+		}
 		why := ""
 		switch {
 		case f.External || f.Mode == "external":
@@ -59,6 +62,12 @@ func pending(team string, files []file) (all []claybot.FileReference, lines []st
 		all = append(all, got)
 	}
 	return all, lines
+}
+
+// isCanvas reports whether a file is a canvas, whose content Slack gives as HTML.
+// Older ones are documents of Quip.
+func isCanvas(mode, mimeType string) bool {
+	return mode == "canvas" || mode == "quip" || mimeType == "application/vnd.slack-docs"
 }
 
 // kindOf returns the kind as which Slack shows a file.
@@ -94,6 +103,9 @@ func (c *Connector) Fetch(ctx context.Context, f claybot.FileReference) (io.Read
 		return nil, &connectors.RefusedError{Text: texts.SlackFileGone}
 	case int64(info.Size) > maxDownloadBytes:
 		return nil, &connectors.RefusedError{Text: texts.SlackFileTooLarge}
+	}
+	if isCanvas(info.Mode, info.Mimetype) {
+		return c.download(ctx, info.URLPrivate, "text/html")
 	}
 	return c.download(ctx, cmp.Or(info.URLPrivateDownload, info.URLPrivate), info.Mimetype)
 }

@@ -22,13 +22,17 @@ func TestFilesAreFetched(t *testing.T) {
 		w.start(t)
 		report := w.slack.AddFile("report.pdf", "application/pdf", []byte("%PDF-1"))
 		page := w.slack.AddFile("page.html", "text/html", []byte("<html>mine</html>"))
-		w.slack.Write(slacktest.Post{Channel: "DU1", User: "U1", Subtype: "file_share", Text: "both", Files: []slacktest.File{report, page}})
+		canvas := w.slack.AddCanvas("Plan", "<h1>Plan</h1>")
+		w.slack.Write(slacktest.Post{Channel: "DU1", User: "U1", Subtype: "file_share", Text: "both", Files: []slacktest.File{report, page, canvas}})
 		w.settled(t)
 		m := w.inbox.all()[0].message
-		if m.Text != "both" || len(m.Files) != 2 || m.Files[0].ID == m.Files[1].ID {
+		if f := m.Files[len(m.Files)-1]; f.Name != "Plan.html" || f.MIMEType != "text/html" {
+			t.Errorf("a canvas is %+v", f)
+		}
+		if m.Text != "both" || len(m.Files) != 3 || m.Files[0].ID == m.Files[1].ID {
 			t.Fatalf("got %q %+v", m.Text, m.Files)
 		}
-		for i, want := range []string{"%PDF-1", "<html>mine</html>"} {
+		for i, want := range []string{"%PDF-1", "<html>mine</html>", "<h1>Plan</h1>"} {
 			body, err := w.Fetch(t.Context(), m.Files[i])
 			if err != nil {
 				t.Fatal(err)

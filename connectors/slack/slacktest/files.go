@@ -19,6 +19,7 @@ const maxUploadBytes = 64 << 20
 type File struct {
 	ID       string `json:"id,omitempty"`
 	Name     string `json:"name"`
+	Title    string `json:"title,omitempty"`
 	Size     int64  `json:"size"`
 	MIMEType string `json:"mimetype,omitempty"`
 	Mode     string `json:"mode,omitempty"`
@@ -64,6 +65,18 @@ func (s *Server) AddFile(name, mimeType string, data []byte) File {
 	s.files[f.ID] = &held{File: f, data: data}
 	return f
 }
+
+// AddCanvas puts a canvas of a user into the workspace, which is downloaded as HTML.
+func (s *Server) AddCanvas(title, html string) File {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := File{ID: s.next("F"), Name: title, Title: title, Size: int64(len(html)), MIMEType: canvasType, Mode: "quip"}
+	s.files[f.ID] = &held{File: f, data: []byte(html)}
+	return f
+}
+
+// canvasType is the type that the file of a canvas says it has.
+const canvasType = "application/vnd.slack-docs"
 
 // Redirect makes the private address of a file another one.
 func (s *Server) Redirect(id, address string) {
@@ -224,7 +237,11 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 	default:
 		s.note("file", url.Values{}, http.StatusOK, "ok")
-		w.Header().Set("Content-Type", f.MIMEType)
+		kind := f.MIMEType
+		if kind == canvasType {
+			kind = "text/html; charset=utf-8"
+		}
+		w.Header().Set("Content-Type", kind)
 		_, _ = w.Write(f.data) // the client may be gone
 	}
 }
