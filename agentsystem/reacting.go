@@ -44,6 +44,9 @@ var errReaction = errors.New("a reaction names its connector, channel, person, m
 // a stop nor an approval.
 func (r *receiver) reacted(ctx context.Context, x connectors.Reaction) (rated bool, err error) {
 	defer r.pending.begin(x.Connector)()
+	if x.Stop {
+		x.Emoji = []string{"stop"} // which names it in the log and in the id of its message
+	}
 	if x.Connector == "" || x.ChannelID == "" || x.UserID == "" || x.Message == "" || len(x.Emoji) == 0 {
 		return false, &storage.Fault{Class: storage.ClassMessage, Err: errReaction}
 	}
@@ -55,6 +58,9 @@ func (r *receiver) reacted(ctx context.Context, x connectors.Reaction) (rated bo
 	x.ChannelID = by.ChannelID
 	who := claybot.AgentMessage{From: claybot.Sender{UserID: x.UserID, Outsider: x.Outsider}, Context: claybot.MessageContext{Group: x.Group}}
 	means := r.reactions.profile(by).Reactions.Meaning(x.Emoji)
+	if x.Stop {
+		means = profiles.MeansStop
+	}
 	if means == profiles.MeansNothing || !r.people.Admits(by, who) {
 		return false, nil
 	}

@@ -148,17 +148,22 @@ func TestFeedbackRefused(t *testing.T) {
 // emoji of another person, no late one and no removed one ends a run.
 func TestStopByReaction(t *testing.T) {
 	t.Parallel()
-	for _, own := range []bool{false, true} {
-		t.Run(fmt.Sprint("own message ", own), func(t *testing.T) {
+	for _, of := range []string{"answer", "own message", "control of the platform"} {
+		t.Run(of, func(t *testing.T) {
 			bubble(t, func(r *rig) {
-				r.profile.Reactions = reacting
+				if r.profile.Reactions = reacting; of == "control of the platform" {
+					r.profile.Reactions = profiles.Reactions{} // it needs no setting
+				}
 				r.grow(streams, half1+half2)
 				r.start()
 				r.say("begin")
 				after(time.Second)
 				stop := emoji(ann, "p1", "octagonal_sign")
-				if own {
+				switch of {
+				case "own message":
 					stop.Message, stop.Of = "m1", "begin"
+				case "control of the platform":
+					stop.Emoji, stop.Stop = nil, true
 				}
 				wrong := []connectors.Reaction{stop, stop, stop}
 				wrong[0].UserID, wrong[1].Removed, wrong[2].Message, wrong[2].Of = "bob", true, "p7", "unknown"

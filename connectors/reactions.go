@@ -32,5 +32,8 @@ type Reaction struct {
 	// that of the platform, without colons. All tones of skin are one emoji.
 	Emoji   []string
 	Removed bool
-	At      claybot.Time // by the platform's clock
+	// Stop says that the person stopped the message by a control that the platform has for that.
+	// It has no emoji, and means a stop whatever the emoji of the profile mean.
+	Stop bool
+	At   claybot.Time // by the platform's clock
 }

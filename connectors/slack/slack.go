@@ -90,6 +90,7 @@ type Connector struct {
 	penalties penalties
 	edits     *connectors.Budget // calls of chat.update, which Slack counts for the workspace
 	streams   *streams
+	halts     chan connectors.Reaction // by readers of streams, for Run
 	members   members
 	channels  channels
 	self      atomic.Pointer[identity]
@@ -147,7 +148,7 @@ func New(cfg Config) *Connector {
 	}
 	pool := connectors.NewPool(cfg.HTTP, cfg.Gate.Off)
 	cfg.HTTP = pool
-	c := &Connector{pool: pool, streams: newStreams(), kept: make(chan struct{}, 1), edits: connectors.NewBudget(editsPerMinute, time.Minute), cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
+	c := &Connector{pool: pool, streams: newStreams(), halts: make(chan connectors.Reaction, maxPending), kept: make(chan struct{}, 1), edits: connectors.NewBudget(editsPerMinute, time.Minute), cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
 	c.pulse.Within = connectors.LiveWithin
 	c.files = &http.Client{Transport: cfg.HTTP, CheckRedirect: noRedirect}
 	c.calls = &caller{Client: http.Client{Transport: cfg.HTTP, Timeout: callTimeout, CheckRedirect: noRedirect}, api: cfg.APIURL, token: c.token}
@@ -264,6 +265,7 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	}
 	side.Go(func() { back.run(filling) })
 	side.Go(func() { c.tidyStreams(filling) })
+	side.Go(func() { c.passHalts(filling, r) })
 	side.Go(func() { c.tidyAddresses(filling) })
 	defer side.Wait()
 	defer stop()

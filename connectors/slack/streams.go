@@ -257,6 +257,7 @@ func (c *Connector) appendStream(ctx context.Context, p post, x *stream, rest st
 		return true, &connectors.RetryError{After: wait, Err: fmt.Errorf("%s: too many calls", methodAppend)}
 	case code == "stopped_by_user":
 		x.ended = true
+		c.halted(p)
 		return true, nil
 	case code == "message_not_in_streaming_state":
 		c.streams.drop(key)
@@ -266,6 +267,35 @@ func (c *Connector) appendStream(ctx context.Context, p post, x *stream, rest st
 	}
 	x.unsure = true
 	return true, c.refused(methodAppend, c.cfg.BotTokenName, err)
+}
+
+// halted notes that the reader of a stream has stopped it in Slack, which stops its run.
+func (c *Connector) halted(p post) {
+	_, _, foreign := strings.Cut(p.Route.UserID, "/")
+	select {
+	case c.halts <- connectors.Reaction{
+		Connector: c.cfg.Name, ChannelID: p.Route.ChannelID, UserID: p.Route.UserID, Outsider: foreign,
+		Group: p.Route.Group, Message: p.Edit, Stop: true, At: claybot.Now(),
+	}:
+	default: // the connector does not receive: the run goes on, and its whole text is shown
+	}
+}
+
+// passHalts passes on what halted has noted, until ctx ends.
+func (c *Connector) passHalts(ctx context.Context, r *receiver) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case x := <-c.halts:
+			if r.reacts == nil {
+				continue
+			}
+			if _, err := r.reacts.Reacted(ctx, x); err != nil {
+				c.log.Warn("failed to stop the run of an answer that its reader stopped", "message", x.Message, "err", err)
+			}
+		}
+	}
 }
 
 // stopStream ends the stream of p with a rest of its text and the blocks below it. After

@@ -185,6 +185,12 @@ func TestStreamFaults(t *testing.T) {
 			if got := w.slack.Posted("C1")[0].Text; got != g.text() {
 				t.Errorf("after a person stopped it: %q", got)
 			}
+			must(t, g.step(1)) // says it once
+			g.words--
+			time.Sleep(time.Second)
+			if got := w.inbox.news(); !slices.Equal(got, []string{"stop [] by U1 of=false group=true outsider=false"}) {
+				t.Errorf("the system is told %q", got)
+			}
 		},
 		"kill": func(t *testing.T, w *world, g *grown) { w.restart(t) },
 		"kill and progress": func(t *testing.T, w *world, g *grown) {

@@ -235,7 +235,10 @@ func (b *inbox) Reacted(_ context.Context, x connectors.Reaction) (bool, error) 
 		return false, fmt.Errorf("%+v", x)
 	}
 	what := "+"
-	if x.Removed {
+	switch {
+	case x.Stop:
+		what = "stop "
+	case x.Removed:
 		what = "-"
 	}
 	return !b.unrated && !x.Removed, b.changed(fmt.Sprint(what, x.Emoji, " by ", x.UserID, " of=", x.Of != "", " group=", x.Group, " outsider=", x.Outsider))
