@@ -12,6 +12,11 @@ type Position struct {
 // MaxPosition bounds the coordinates of a Position on both sides of zero.
 const MaxPosition = 20_000
 
+// Within reports whether both coordinates are in their bounds.
+func (p Position) Within() bool {
+	return min(p.X, p.Y) >= -MaxPosition && max(p.X, p.Y) <= MaxPosition
+}
+
 // A Layout has the positions of nodes, and of END, by their names. A node without one is placed by
 // its edges.
 type Layout map[string]Position

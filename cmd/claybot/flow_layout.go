@@ -65,7 +65,7 @@ func (l *layoutFile) after(flow string, c web.FlowChange, nodes []string) (out w
 			return out, web.ErrFlowStale
 		}
 		for name, at := range c.Layout.Nodes {
-			if max(at.X, -at.X, at.Y, -at.Y) > flows.MaxPosition {
+			if !at.Within() {
 				return out, web.Refusal(fmt.Sprintf("the position of %.64q is not within -%d and %[2]d", name, flows.MaxPosition))
 			}
 		}

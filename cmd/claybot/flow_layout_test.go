@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,10 +72,23 @@ func TestSaveFlowLayout(t *testing.T) {
 	if got := read().Layout.Nodes; !maps.Equal(got, flows.Layout{"say": {X: 60, Y: 200}}) {
 		t.Errorf("after a node less: %v", got)
 	}
-	h.config(409, "PUT", "/flows/hello/file", "", body(read(), flows.Layout{"say": {X: 20_001}}), nil)
+	for _, at := range []flows.Position{{X: 20_001}, {Y: -20_001}, {X: math.MinInt}} {
+		h.config(409, "PUT", "/flows/hello/file", "", body(read(), flows.Layout{"say": at}), nil)
+	}
 	h.config(200, "PUT", "/flows/hello/file", "", body(read(), flows.Layout{}), &out)
 	if _, err := os.Stat(beside); err == nil || read().Layout.Version != "" {
 		t.Error("a tidy layout has a file")
+	}
+
+	// Where the layout cannot be saved, nothing is.
+	if err := os.Mkdir(beside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	before := textIn(t, file)
+	h.config(409, "PUT", "/flows/hello/file", "", body(read(), flows.Layout{"say": {X: 1}},
+		flows.Edit{Path: []string{"nodes", "say", "text"}, Value: json.RawMessage(`"lost"`)}), nil)
+	if textIn(t, file) != before {
+		t.Error("the workflow was saved without the layout")
 	}
 }
 

@@ -137,19 +137,18 @@ func (d flowDesk) write(ctx context.Context, f *configFile, places *layoutFile, 
 	if f.versionOf() != before || places.changed() {
 		return web.ErrFlowStale
 	}
-	if p.Version != before {
-		if err := d.writeText(f, before, p, by); err != nil {
+	// A layout that is ahead of its workflow is only a hint, so it is written first: what fails then
+	// has saved nothing.
+	if p.Layout.Version != places.versionOf() {
+		if err := places.write(configs.LayoutText(p.Flow, p.Layout.Nodes)); err != nil {
 			return err
 		}
-	}
-	if p.Layout.Version == places.versionOf() {
-		return nil
-	}
-	err := places.write(configs.LayoutText(p.Flow, p.Layout.Nodes))
-	if err == nil {
 		d.log.Info("layout of a workflow saved", "flow", p.Flow, "by", by)
 	}
-	return err
+	if p.Version == before {
+		return nil
+	}
+	return d.writeText(f, before, p, by)
 }
 
 // writeText writes the text of a proposal to the file, which is locked.
