@@ -93,7 +93,7 @@ func (r *rig) approving() {
 }
 
 const (
-	othersDecide = "I'm waiting for approval by chat/bob"
+	othersDecide = "I'm waiting for approval by `Ann`" // as the user bob is called in these tests
 	alsoDecides  = "**Pay?**\n\n*Answer with `/approve "
 )
 

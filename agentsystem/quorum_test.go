@@ -104,7 +104,7 @@ func TestSecondYesOfTheSamePerson(t *testing.T) {
 		t.Parallel()
 		bubble(t, func(r *rig) {
 			before, now := r.vote("chat/ann", both, both[1:])
-			if got := r.chat.seen("dm-ann"); !strings.HasPrefix(got[len(got)-1], "I'm waiting for approval by chat/bob (1 of 2 approvals). ") {
+			if got := r.chat.seen("dm-ann"); !strings.HasPrefix(got[len(got)-1], "I'm waiting for approval by `Ann` (1 of 2 approvals). ") {
 				t.Errorf("ann sees %q", got)
 			}
 			if got := r.chat.seen("room"); !strings.Contains(got[len(got)-1], "*1 of 2 approvals. Answer with `/approve ") {
