@@ -1,10 +1,12 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,7 +40,13 @@ var clientDir string
 // withClients are the tests with a clientDir.
 type withClients struct{ *testing.M }
 
+// Run lets more tests run at once than there are processors: most of their time is waiting for
+// daemons, for emulated platforms and for limits.
 func (m withClients) Run() int {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = f.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))) // it is a number
+	}
 	var err error
 	if clientDir, err = os.MkdirTemp("", "claybot-clients"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
