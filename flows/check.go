@@ -65,6 +65,10 @@ type World struct {
 	Tools func(profile string) map[string]Params
 	// Route, Owner, Cron, Zone and Pattern return why a value is not valid.
 	Route, Owner, Cron, Zone, Pattern func(v string) error
+	// Secret returns why the secret of a reference cannot be read; nil: it is not looked at.
+	Secret func(reference string) error
+	// Secrets returns which kinds of secrets a text has; nil: texts are not searched.
+	Secrets func(text string) []string
 	// Near returns the known word that one resembles; empty for none.
 	Near func(word string, known []string) string
 }
@@ -89,6 +93,7 @@ func Check(f *Flow, w World) []Fault {
 		c.node(&f.Nodes[i])
 	}
 	c.templates()
+	c.secrets()
 	slices.SortStableFunc(c.faults, func(a, b Fault) int { return a.Line - b.Line })
 	return c.faults
 }

@@ -1,6 +1,7 @@
 package flows_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +33,18 @@ var small = flows.World{
 		return map[string]flows.Params{"web_search": {All: []string{"query"}, Required: []string{"query"}}, "pay": {Open: true}}
 	},
 	Owner: named, Route: named,
+	Secret: func(reference string) error {
+		if reference == "env:MISSING" {
+			return errors.New("the secret cannot be read")
+		}
+		return nil
+	},
+	Secrets: func(text string) (kinds []string) {
+		if strings.Contains(text, "sk-") {
+			kinds = append(kinds, "an API key")
+		}
+		return kinds
+	},
 	Cron: func(v string) error {
 		if len(strings.Fields(v)) != 5 {
 			return fmt.Errorf("%q has no five fields", v)
@@ -165,6 +178,13 @@ func TestPlantedFaults(t *testing.T) {
 		{"slack/C2], text", "\"slack/{{ x }}\"], text", "22: nodes.sorry.to: is no template"},
 		{"sure.output | default('none')", "sure.output", "23: nodes.tell.text: sure may not have run"},
 		{"next: END}\n  tell", "}\n  tell", "22: nodes.sorry.next: is missing"},
+		{"else: tell}\n  sorry", "else: call}\n  call: {kind: http, url: \"ftp://example.org/\", next: tell}\n  sorry", "22: nodes.call.url: begins with http"},
+		{"else: tell}\n  sorry", "else: call}\n  call: {kind: http, url: \"https://example.org/\", headers: {Authorization: \"env:MISSING\"}, next: tell}\n  sorry", "22: nodes.call.headers.Authorization: the secret cannot be read"},
+		{"else: tell}\n  sorry", "else: call}\n  call: {kind: http, url: \"https://example.org/\", headers: {Authorization: \"Bearer sk-1\"}, next: tell}\n  sorry", "22: nodes.call.headers.Authorization: has an API key"},
+		{"else: tell}\n  sorry", "else: call}\n  call: {kind: http, url: \"https://example.org/\", body: {key: \"env:SHOP_KEY\"}, next: tell}\n  sorry", "22: nodes.call.body.key: only a header"},
+		{"query: \"{{ ask.n }}\"", "query: \"file:/run/secrets/shop\"", "14: nodes.find.args.query: only a header"},
+		{"text: \"{{ error.text }}\"", "text: \"key sk-1\"", "22: nodes.sorry.text: has an API key"},
+		{"options: [x, y]", "options: [x, sk-1]", "16: nodes.sure.options: has an API key"},
 		{"  tell: {", "  lost: {kind: wait, for: 1h, next: END}\n  tell: {", "23: nodes.lost: no edge leads here"},
 		{"  tell: {", "  user: {kind: wait, for: 1h, next: tell}\n  tell: {", "23: nodes.user: user is a name"},
 		{"  tell: {", "  tell: {kind: wait, for: 1h, next: END}\n  tell: {", "24: nodes.tell"},
@@ -227,6 +247,7 @@ func TestGoodFlows(t *testing.T) {
 		{"", `a: {kind: parallel, branches: {x: {kind: agent, prompt: x}, y: {kind: deep, prompt: y}}, next: b}, b: {kind: reply, text: "{{ a.x }} {{ a.output.y }} {{ a.failed }} {{ a.token_usage.input }}", next: c}, c: {kind: parallel, join: 1, branches: {x: {kind: plan, tools: [pay], prompt: x}, y: {kind: flow, flow: sub, timeout: 2h}}, next: d}, d: {kind: reply, text: "{{ c.first }} {{ c.x | default('') }}", next: END}`},
 		{"", `a: {kind: reply, text: "{{ b.callback }}", next: b}, b: {kind: wait, event: callback, for: 2d, expired: END, next: c, error: d}, c: {kind: reply, text: "{{ b.output.x }} {{ b.y }}", next: END}, d: {kind: reply, text: "{{ error.code }} {{ b.callback }}", next: END}`},
 		{"", `a: {kind: each, at_once: 2, on_error: continue, over: "{{ trigger.payload }}", prompt: "{{ item }}", next: b}, b: {kind: reply, text: "{{ a.failed }}", next: END}`},
+		{"", `a: {kind: http, url: "https://example.org/", headers: {Authorization: "env:SHOP_KEY", X: "file:shop key"}, body: {note: "env: SHOP is set, file:/a b"}, next: END}`},
 		{"", `a: {kind: template, value: [], next: b}, b: {kind: template, value: {"no {": "brace } here"}, next: END}`},
 	} {
 		if got := faultsOf("owner: slack/U1\ntriggers: {" + x[0] + "}\nstart: a\nnodes: {" + x[1] + "}\n"); len(got) > 0 {

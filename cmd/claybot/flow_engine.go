@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -150,6 +151,8 @@ func offlineWorld(c *configs.Config) flows.World {
 			}
 			return nil
 		},
+		Secret:  func(reference string) error { _, err := c.ReadSecret(reference, os.LookupEnv); return err },
+		Secrets: func(text string) []string { _, kinds := platforms.MaskSecrets(text); return kinds },
 	}
 	for name := range c.Agents.Profiles {
 		w.Profiles = append(w.Profiles, name)

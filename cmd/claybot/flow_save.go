@@ -233,7 +233,12 @@ func (d flowDesk) propose(ctx context.Context, f *configFile, name string, c web
 	}
 	now := d.library.Named(name)
 	out.InForce = now != nil && now.Hash == out.Version
-	faults, err := d.newFaults(name, f.text, next)
+	world := d.flowWorld()
+	world.Secrets = nil // secretFaults searches each line
+	if !web.Local(ctx) {
+		world.Secret = nil // it would tell which secrets the machine has
+	}
+	faults, err := d.newFaults(world, name, f.text, next)
 	if err != nil {
 		return out, nil, err
 	}
@@ -278,7 +283,7 @@ func linesIn(text []byte) []string {
 }
 
 // newFaults are the faults of a new text of a flow, and those that other files have because of it.
-func (d flowDesk) newFaults(name string, before, next []byte) (faults []fileFault, err error) {
+func (d flowDesk) newFaults(world flows.World, name string, before, next []byte) (faults []fileFault, err error) {
 	dir := flowsDir(d.config.Load())
 	files, err := readFlows(dir)
 	if err != nil {
@@ -291,7 +296,6 @@ func (d flowDesk) newFaults(name string, before, next []byte) (faults []fileFaul
 	if files = maps.Clone(files); before == nil {
 		delete(files, file)
 	}
-	world := d.flowWorld()
 	_, old := checkFlows(dir, files, world)
 	files[file] = next
 	_, now := checkFlows(dir, files, world)

@@ -157,6 +157,7 @@ func TestSaveFlowRefuses(t *testing.T) {
 // Over the network, no change sends a secret of the machine to a host to which no workflow sends it.
 func TestSaveFlowKeepsSecrets(t *testing.T) {
 	const text = "owner: telegram/1001\nstart: a\nnodes:\n  a: {kind: http, url: \"https://shop.example/a\", headers: {X-Key: env:SHOP}, next: END}\n"
+	t.Setenv("SHOP", "shop-key")
 	h, _ := shelved(t, text)
 	desk, version := flowDesk{h.daemon}, flows.HashOf(text)
 	for value, allowed := range map[string]bool{
@@ -180,7 +181,8 @@ func TestSaveFlowKeepsSecrets(t *testing.T) {
 			t.Errorf("%s was saved: %v", value, err)
 		}
 	}
-	// On the machine itself, the file can be changed anyhow.
+	// On the machine itself, the file can be changed anyhow, and a secret that is missing is a fault.
+	h.config(400, "PUT", "/flows/hello/file", "", `{"version":"`+version+`","edits":[{"path":["nodes","a","headers","X-Key"],"value":"env:SHOP_KEY"}]}`, nil)
 	h.config(200, "PUT", "/flows/hello/file", "", `{"version":"`+version+`","edits":[{"path":["nodes","a","url"],"value":"https://other.example/"}]}`, nil)
 }
 
