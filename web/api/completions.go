@@ -357,7 +357,7 @@ func (a *completions) begin(r *http.Request, asks asking, again *repeat) (*compl
 	c := &completer{completions: a, out: asks.out, terse: web.CallerOf(r).Bound(), strict: asks.format != nil}
 	said := saying{text: asks.text, files: asks.files, format: asks.format, key: keyOf(r, "")}
 	caller := web.CallerOf(r).Name
-	m := claybot.AgentMessage{Type: claybot.MessageUser, Text: asks.text, Format: asks.format, At: claybot.Now(), From: claybot.Sender{UserID: caller, Name: caller}}
+	m := claybot.AgentMessage{Type: claybot.MessageUser, Text: asks.text, Format: asks.format, At: claybot.Now(), From: claybot.Sender{UserID: caller, Name: caller}, Tainted: len(asks.files) > 0}
 	var err error
 	if m.Files, err = named(asks.files); err != nil {
 		return c, err

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -87,6 +88,48 @@ func TestAKeyIsOfOneMessage(t *testing.T) {
 	if again.Run != first.Run || again.Agent != first.Agent {
 		t.Errorf("after the agent is deleted: %+v, want %+v", again, first)
 	}
+}
+
+// What a program sends in files is untrusted content, on every path; its text is not.
+func TestFilesFromProgramsTaintTheRun(t *testing.T) {
+	const content = `"content":[{"type":"%s","text":"read"},{"type":"%s",%s"filename":"n.pdf","file_data":"JVBERi0xLjQg4uMgL1R5cGUgL1BhZ2Ug"%s}]`
+	for _, tt := range []struct {
+		name, path, body string
+		status, want     int // want: how many records are marked
+	}{
+		{"a run", "/agents/runs", `{"text":"read","files":[` + inline("one") + `]}`, 202, 1},
+		{"a run without files", "/agents/runs", `{"text":"read"}`, 202, 0},
+		{"a completion", "/v1/chat/completions", `{"model":"claybot","messages":[{"role":"user",` + fmt.Sprintf(content, "text", "file", `"file":{`, "}") + `}]}`, 200, 1},
+		{"a completion without files", "/v1/chat/completions", `{"model":"claybot","messages":[{"role":"user","content":"read"}]}`, 200, 0},
+		{"a response", "/v1/responses", `{"model":"claybot","input":[{"role":"user",` + fmt.Sprintf(content, "input_text", "input_file", "", "") + `}]}`, 200, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := start(t)
+			r.ask("POST", tt.path, tt.body, tt.status, nil)
+			r.until("the message is in a history", func() bool { return strings.Contains(r.histories(), `"user_message"`) })
+			if said := r.histories(); strings.Count(said, `"tainted":true`) != tt.want {
+				t.Errorf("want %d marks in %s", tt.want, said)
+			}
+		})
+	}
+}
+
+// histories are those of all agents.
+func (r *rig) histories() string {
+	r.Helper()
+	all, err := filepath.Glob(filepath.Join(r.dir, "agents", "*", "history.jsonl"))
+	if err != nil {
+		r.Fatal(err)
+	}
+	var b strings.Builder
+	for _, name := range all {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			r.Fatal(err)
+		}
+		b.Write(data)
+	}
+	return b.String()
 }
 
 // A start that is refused leaves no files behind.

@@ -176,7 +176,8 @@ func (s starter) post(r *http.Request, to agentsystem.Address, said saying) (age
 	m := claybot.AgentMessage{
 		ID:   messageOf(caller.Name, said.key),
 		Type: claybot.MessageUser, Text: text, FirstHand: true, At: claybot.Now(), Engine: said.engine, Stateless: said.stateless, Format: said.format, Request: web.RequestID(r.Context()),
-		From: claybot.Sender{UserID: caller.Name, Name: caller.Name},
+		From:    claybot.Sender{UserID: caller.Name, Name: caller.Name},
+		Tainted: len(said.files) > 0, // file contents are untrusted
 	}
 	var err error
 	if m.Files, err = named(said.files); err != nil {
