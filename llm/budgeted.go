@@ -96,6 +96,7 @@ type budgeted struct {
 }
 
 func (b budgeted) Chat(ctx context.Context, r Request) (Response, error) {
+	r = Fit(b.model, r) // nothing is set aside for what is not sent
 	input := MostInput(b.name, r)
 	held, output, err := b.reserve(ctx, r, input)
 	if err != nil {

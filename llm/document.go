@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"compress/zlib"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -35,6 +36,16 @@ type Document struct {
 	Data  []byte
 	Name  string
 	Pages int // a guess where the file does not tell
+
+	sum [sha256.Size]byte // of the data; zero: not known yet
+}
+
+// Sum is the SHA-256 of the data. It costs nothing for a document that Readable made.
+func (d *Document) Sum() [sha256.Size]byte {
+	if d.sum == [sha256.Size]byte{} {
+		return sha256.Sum256(d.Data)
+	}
+	return d.sum
 }
 
 // Tokens is about how many tokens the document takes of a context.
@@ -73,6 +84,7 @@ func Readable(data []byte) (Document, error) {
 	if d.Pages > MaxPages {
 		return Document{}, fmt.Errorf("%w: it has more than %d pages", ErrNoDocument, MaxPages)
 	}
+	d.sum = sha256.Sum256(data)
 	return d, nil
 }
 

@@ -3,6 +3,8 @@ package llm
 import (
 	"bytes"
 	"compress/zlib"
+	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -122,4 +124,58 @@ func FuzzReadable(f *testing.F) {
 			t.Errorf("%d pages, %v", d.Pages, err)
 		}
 	})
+}
+
+// A reader of no documents, which counts no tokens.
+type textOnly struct{ modelFunc }
+
+func (textOnly) Fit(r Request) Request {
+	r.Messages = Without(r.Messages, false, func(Document) bool { return true })
+	return r
+}
+
+// Nothing is set aside or booked for documents that are not sent.
+func TestUnreadDocumentsCostNothing(t *testing.T) {
+	j, r := &jar{limit: 1e9}, ask()
+	r.Messages[0].Documents = []Document{{Data: pdf(1, false), Name: "long.pdf", Pages: MaxPages}}
+	metered := Metered(textOnly{func(context.Context, Request) (Response, error) { return Response{Text: "hi", Model: "m"}, nil }}, tenDollars)
+	if resp, err := metered.Chat(t.Context(), r); err != nil || resp.Usage.Input > 100 {
+		t.Errorf("%v: took %+v", err, resp.Usage)
+	}
+	m := Budgeted(metered, "m", j, tenDollars, nil)
+	resp, err := m.Chat(t.Context(), r)
+	if err != nil || resp.Usage.Input > 100 || !resp.Usage.Estimated || j.last.Tokens > 2*DefaultAnswer || len(j.booked) != 1 || j.booked[0].Input > 100 {
+		t.Errorf("%v: took %+v, set aside %d, booked %+v", err, resp.Usage, j.last.Tokens, j.booked)
+	}
+	if len(r.Messages[0].Documents) != 1 {
+		t.Error("the request given has changed")
+	}
+}
+
+// A settled message whose document was left out is encoded anew where the document is read again.
+func TestWithoutKeepsNoEncoding(t *testing.T) {
+	m := Message{
+		Content: "read", encoding: new(encoding), Documents: []Document{{Data: pdf(1, false), Name: "a.pdf", Pages: 1}, {Data: pdf(2, false), Name: "b.pdf", Pages: 2}},
+		Images: []Image{{MIMEType: "image/png", Data: []byte("x"), Name: "p.png"}},
+	}
+	same := Message{Content: "other", encoding: new(encoding)}
+	got := Without([]Message{m, same}, false, func(d Document) bool { return d.Name == "a.pdf" })
+	if len(got[0].Documents) != 1 || got[0].Documents[0].Name != "b.pdf" || !strings.Contains(got[0].Content, `"a.pdf"`) || len(got[0].Images) != 1 || got[0].encoding != nil || got[1].encoding != same.encoding {
+		t.Errorf("got %+v", got)
+	}
+	if got := Without([]Message{m}, true, func(Document) bool { return false }); len(got[0].Images) != 0 || len(got[0].Documents) != 2 || !strings.Contains(got[0].Content, `"p.png"`) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A document that was made readable is hashed once.
+func TestSum(t *testing.T) {
+	d, err := Readable(pdf(1, false))
+	if err != nil || d.Sum() != sha256.Sum256(d.Data) || d.Sum() != (&Document{Data: d.Data}).Sum() {
+		t.Errorf("%v: %x", err, d.Sum())
+	}
+	d.Data = nil
+	if d.Sum() == sha256.Sum256(nil) {
+		t.Error("it was hashed again")
+	}
 }

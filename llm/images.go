@@ -49,6 +49,39 @@ func ContentFor(m Message, pictures, documents bool) string {
 	return strings.Join(lines, "\n")
 }
 
+// Without returns messages with lines of text in the place of their pictures, for a model that is
+// blind, and of the documents that it does not read. The messages given do not change.
+func Without(messages []Message, blind bool, unread func(Document) bool) []Message {
+	out := messages
+	for i := range messages {
+		m := messages[i]
+		gone := Message{Content: m.Content}
+		if blind {
+			gone.Images, m.Images = m.Images, nil
+		}
+		if slices.ContainsFunc(m.Documents, unread) {
+			left := []Document(nil)
+			for _, d := range m.Documents {
+				if unread(d) {
+					gone.Documents = append(gone.Documents, d)
+				} else {
+					left = append(left, d)
+				}
+			}
+			m.Documents = left
+		}
+		if len(gone.Images)+len(gone.Documents) == 0 {
+			continue
+		}
+		if &out[0] == &messages[0] {
+			out = slices.Clone(messages)
+		}
+		m.Content, m.encoding = ContentFor(gone, false, false), nil
+		out[i] = m
+	}
+	return out
+}
+
 func unshown(what, name, kind string, size int, how string) string {
 	var b strings.Builder
 	b.WriteString("[the " + what)

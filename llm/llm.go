@@ -24,6 +24,22 @@ type Model interface {
 	Chat(ctx context.Context, r Request) (Response, error)
 }
 
+// A Fitter is a Model that knows which pictures and documents of a request it does not
+// take. Fit returns the request with lines of text in their place, which is what Chat
+// sends, and what the call takes and costs; the request given does not change.
+type Fitter interface {
+	Model
+	Fit(r Request) Request
+}
+
+// Fit is the request as m takes it; as it is where m is no Fitter.
+func Fit(m Model, r Request) Request {
+	if f, ok := m.(Fitter); ok {
+		return f.Fit(r)
+	}
+	return r
+}
+
 // A Request is one model call.
 type Request struct {
 	Agent    claybot.AgentID

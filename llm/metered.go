@@ -33,7 +33,12 @@ type metered struct {
 	prices Prices
 }
 
+var _ Fitter = metered{}
+
+func (m metered) Fit(r Request) Request { return Fit(m.model, r) }
+
 func (m metered) Chat(ctx context.Context, r Request) (Response, error) {
+	r = m.Fit(r)         // what is not sent is not estimated
 	var left atomic.Bool // a request has left
 	var shown strings.Builder
 	told := r.Delta

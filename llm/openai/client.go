@@ -101,8 +101,12 @@ func New(cfg Config) *Client {
 		a.fallback = cfg.SystemFallback == FallbackAlways || cfg.SystemFallback != FallbackNever && !a.quirks.System && !honoursSystem(u.Hostname())
 	}
 	a.of = provider.Of(address, cfg.Model)
+	var refused uint32
+	if a.quirks.NoDocuments {
+		refused = fieldDocuments
+	}
 	return &Client{api: a, Client: provider.New(provider.Config{
-		Of: a.of, State: fieldState, URL: address, Model: cfg.Model, Key: cfg.Key, Headers: cfg.Headers, Images: fieldImages, Documents: fieldDocuments, Timeouts: cfg.Timeouts, HTTP: cfg.HTTP, Log: cfg.Log,
+		Of: a.of, Refused: refused, State: fieldState, URL: address, Model: cfg.Model, Key: cfg.Key, Headers: cfg.Headers, Images: fieldImages, Documents: fieldDocuments, Timeouts: cfg.Timeouts, HTTP: cfg.HTTP, Log: cfg.Log,
 	}, a)}
 }
 

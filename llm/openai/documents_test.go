@@ -124,3 +124,37 @@ func TestDocumentsAreLearned(t *testing.T) {
 		t.Errorf("got %v after %d calls, learned %b", err, s.Calls(), c.Refused())
 	}
 }
+
+// A client says what it will not send, before the call is paid for: a preset that reads none, a server that refused all, or a
+// document that was refused.
+func TestFit(t *testing.T) {
+	for _, tt := range []struct {
+		fault  openaitest.Fault
+		quirks llm.Quirks
+		called bool // before
+		left   int  // documents
+	}{
+		{"", llm.Quirks{}, false, 3},
+		{"", quirksOf("ollama"), false, 0},
+		{openaitest.FaultNoDocuments, llm.Quirks{}, true, 0},
+		{openaitest.FaultBadDocument, llm.Quirks{}, true, 0},
+		{openaitest.FaultNoImages, llm.Quirks{}, true, 3},
+	} {
+		_, c := serve(t, openaitest.Config{Reply: func(openaitest.Request) openaitest.Reply {
+			return openaitest.Reply{Text: "ok", Fault: tt.fault}
+		}}, Config{SystemFallback: FallbackNever, Quirks: &tt.quirks})
+		if tt.called {
+			if _, err := c.Chat(t.Context(), reading()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n, pictures := 0, 0
+		for _, m := range c.Fit(reading()).Messages {
+			n += len(m.Documents)
+			pictures += len(m.Images)
+		}
+		if n != tt.left || (pictures == 0) != (tt.fault == openaitest.FaultNoImages) {
+			t.Errorf("%q: %d documents and %d pictures are left", tt.fault, n, pictures)
+		}
+	}
+}

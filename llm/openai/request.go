@@ -86,9 +86,6 @@ func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 	if without&fieldState != 0 {
 		a.refused.add(r.Messages, a.of)
 	}
-	if a.quirks.NoDocuments {
-		without |= fieldDocuments
-	}
 	if a.quirks.Responses {
 		return a.encodeResponses(r, without)
 	}

@@ -55,6 +55,8 @@ type Config struct {
 	Images uint32
 	// Documents is the optional field that stands for documents, left out in the same way.
 	Documents uint32
+	// Refused are the optional fields that the server is known not to accept.
+	Refused uint32
 	// State is the optional field that stands for the states of answers, left out when a request has
 	// none of its own. Of is of whom they are, see Of.
 	State uint32
@@ -74,7 +76,7 @@ type Client struct {
 	unread  unread
 }
 
-var _ llm.Model = (*Client)(nil)
+var _ llm.Fitter = (*Client)(nil)
 
 // ErrState is why a state is not kept.
 var ErrState = fmt.Errorf("it has more than %d KiB", MaxState>>10)
@@ -97,10 +99,12 @@ func New(cfg Config, api API) *Client {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Client{Caller: *NewCaller(cfg.URL, cfg.Timeouts, cfg.HTTP, NewRedactor(cfg.Key, cfg.Headers)), cfg: cfg, api: api}
+	c := &Client{Caller: *NewCaller(cfg.URL, cfg.Timeouts, cfg.HTTP, NewRedactor(cfg.Key, cfg.Headers)), cfg: cfg, api: api}
+	c.refused.Store(cfg.Refused)
+	return c
 }
 
-// Refused are the optional fields that the server was found not to accept.
+// Refused are the optional fields that the server is known not to accept, or was found not to.
 func (c *Client) Refused() uint32 { return c.refused.Load() }
 
 // Chat asks the model once and returns its complete answer; llm.Retried asks
@@ -113,7 +117,7 @@ func (c *Client) Chat(ctx context.Context, r llm.Request) (llm.Response, error) 
 	}
 	step, cancel := c.Within(ctx)
 	defer cancel()
-	r.Messages = c.unread.without(r.Messages)
+	r = c.Fit(r)
 	var once uint32 // left out of this call only
 	if !slices.ContainsFunc(r.Messages, func(m llm.Message) bool { return len(m.Images) > 0 }) {
 		once = c.cfg.Images
@@ -126,7 +130,9 @@ func (c *Client) Chat(ctx context.Context, r llm.Request) (llm.Response, error) 
 	}
 	for {
 		without := c.refused.Load() | once
-		resp, fail := c.attempt(step, r, without)
+		try := r
+		try.Messages = c.fitted(r.Messages, without)
+		resp, fail := c.attempt(step, try, without)
 		if fail == nil {
 			return resp, nil
 		}

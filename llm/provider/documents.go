@@ -3,7 +3,6 @@ package provider
 import (
 	"crypto/sha256"
 	"net/http"
-	"slices"
 	"sync"
 
 	"github.com/claybot/claybot/llm"
@@ -21,40 +20,47 @@ type unread struct {
 
 // add notes the documents of messages.
 func (u *unread) add(messages []llm.Message) {
+	var sums [][sha256.Size]byte
+	for i := range messages {
+		for j := range messages[i].Documents {
+			sums = append(sums, messages[i].Documents[j].Sum())
+		}
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.all) == 0 || len(u.all) >= maxUnread {
 		u.all = make(map[[sha256.Size]byte]struct{})
 	}
-	for i := range messages {
-		for j := range messages[i].Documents {
-			u.all[sha256.Sum256(messages[i].Documents[j].Data)] = struct{}{}
-		}
+	for _, sum := range sums {
+		u.all[sum] = struct{}{}
 	}
 }
 
-// without returns messages with lines of text in the place of the documents that were noted.
-func (u *unread) without(messages []llm.Message) []llm.Message {
+// has reports whether a document was noted. Others do not wait while it is hashed.
+func (u *unread) has(d llm.Document) bool {
+	u.mu.Lock()
+	none := len(u.all) == 0
+	u.mu.Unlock()
+	if none {
+		return false
+	}
+	sum := d.Sum()
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.all) == 0 {
-		return messages
-	}
-	noted := func(d llm.Document) bool {
-		_, ok := u.all[sha256.Sum256(d.Data)]
-		return ok
-	}
-	out := slices.Clone(messages)
-	for i := range out {
-		m := &out[i]
-		if !slices.ContainsFunc(m.Documents, noted) {
-			continue
-		}
-		left := slices.DeleteFunc(slices.Clone(m.Documents), noted)
-		m.Documents = slices.DeleteFunc(slices.Clone(m.Documents), func(d llm.Document) bool { return !noted(d) })
-		m.Content, m.Documents = llm.ContentFor(*m, true, false), left
-	}
-	return out
+	_, ok := u.all[sum]
+	return ok
+}
+
+// Fit returns a request with lines of text in the place of the pictures and documents that the server is known not to take.
+func (c *Client) Fit(r llm.Request) llm.Request {
+	r.Messages = c.fitted(r.Messages, c.refused.Load())
+	return r
+}
+
+// fitted are messages without what belongs to the given optional fields, and without the documents that were noted.
+func (c *Client) fitted(messages []llm.Message, without uint32) []llm.Message {
+	none := without&c.cfg.Documents != 0
+	return llm.Without(messages, without&c.cfg.Images != 0, func(d llm.Document) bool { return none || c.unread.has(d) })
 }
 
 // unexplained reports a refusal of the request that names no optional field.
