@@ -129,11 +129,12 @@ func (p *problem) refused() (always, once uint32) {
 	}
 	if said := strings.ToLower(p.message); strings.Contains(said, "pdf") || strings.Contains(strings.ReplaceAll(said, "documentation", ""), "document") {
 		if p.has("not support", "n't support", "does not match any of the expected tags", "not enabled") && !p.has("password", "encrypted") {
-			return always | fieldDocuments, once
+			always |= fieldDocuments
+		} else {
+			once |= fieldDocuments
 		}
-		return always, once | fieldDocuments
 	}
-	if p.has("image") && always == 0 {
+	if p.has("image") && always&^fieldDocuments == 0 {
 		if p.has("not support", "n't support", "unsupported content", "vision") && !p.has("media_type", "format") {
 			always |= fieldImages
 		} else {

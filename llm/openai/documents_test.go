@@ -1,7 +1,14 @@
 package openai
 
 import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/claybot/claybot"
@@ -109,7 +116,7 @@ func TestDocumentsAreLearned(t *testing.T) {
 		"not supported; see our documentation":                              {0, 0},
 	} {
 		p := parseProblem(400, []byte(`{"error":{"message":"`+said+`"}}`))
-		if always, once := p.refused(); always != want[0] || once != want[1] {
+		if always, once := p.refused(); always&fieldDocuments != want[0] || once&fieldDocuments != want[1] {
 			t.Errorf("%s: got %b %b", said, always, once)
 		}
 	}
@@ -156,5 +163,65 @@ func TestFit(t *testing.T) {
 		if n != tt.left || (pictures == 0) != (tt.fault == openaitest.FaultNoImages) {
 			t.Errorf("%q: %d documents and %d pictures are left", tt.fault, n, pictures)
 		}
+	}
+}
+
+// refuser is a server that refuses each request with one of some signs in its body; calls counts all requests.
+func refuser(t *testing.T, status int, said string, signs ...string) (c *Client, calls *atomic.Int32) {
+	t.Helper()
+	calls = new(atomic.Int32)
+	fake := openaitest.New(openaitest.Config{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		body, _ := io.ReadAll(r.Body)
+		if slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(string(body), sign) }) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			fmt.Fprintf(w, `{"error":{"message":%q}}`, said)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		fake.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	return New(Config{BaseURL: srv.URL, Model: "m", SystemFallback: FallbackNever}), calls
+}
+
+// A refusal that names pictures and documents is about what the request has, and a run never fails for it.
+func TestRefusalsOfImagesAndDocuments(t *testing.T) {
+	const neither, picture, file = "This model does not support image or document inputs", `"image_url"`, `"file"`
+	for _, tt := range []struct {
+		name              string
+		pictures, reading bool
+		status            int
+		said              string
+		signs             []string // in a request that is refused
+		calls             int32
+		want              uint32
+	}{
+		{"a picture", true, false, 400, neither, []string{picture, file}, 2, fieldImages},
+		{"a document", false, true, 400, neither, []string{picture, file}, 2, fieldDocuments},
+		{"both", true, true, 400, neither, []string{picture, file}, 3, fieldImages | fieldDocuments},
+		{"a picture, as a broker says it", true, false, 404, neither, []string{picture, file}, 2, fieldImages},
+		{"a document, as a broker says it", false, true, 404, neither, []string{picture, file}, 2, fieldDocuments},
+		{"a document beside a picture that is seen", true, true, 400, "Invalid value: 'file'. Supported values are: 'text', 'image_url'.", []string{file}, 2, fieldDocuments},
+		{"a picture that breaks a server", true, false, 500, "cannot read the image or document", []string{picture}, 2, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, calls := refuser(t, tt.status, tt.said, tt.signs...)
+			r := ask("what is this?")
+			if tt.pictures {
+				r.Messages[0].Images = []llm.Image{{MIMEType: "image/png", Data: png, Name: "cat.png"}}
+			}
+			if tt.reading {
+				r.Messages[0].Documents = []llm.Document{{Data: pdf, Name: "lease.pdf", Pages: 1}}
+			}
+			if _, err := c.Chat(t.Context(), r); err != nil {
+				t.Fatalf("after %d calls: %v", calls.Load(), err)
+			}
+			if n := calls.Load(); n != tt.calls || c.Refused() != tt.want {
+				t.Errorf("%d calls, want %d; learned %b, want %b", n, tt.calls, c.Refused(), tt.want)
+			}
+		})
 	}
 }

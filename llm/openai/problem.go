@@ -146,7 +146,8 @@ var (
 	noReadingSigns = append([]string{"unknown variant", "unknown part", "unknown content", "invalid value", "no endpoints", "invalid type"}, blindSigns...)
 )
 
-// documents returns the field of documents if a problem is about them: the server takes none, or not this one.
+// documents returns the field of documents if a problem is about them: the server takes none, or not this one. Where it names
+// pictures too, the client finds out which of them it is about.
 func (p *problem) documents() (always, once uint32) {
 	said := strings.ToLower(strings.Join([]string{p.message, p.code, p.kind, p.param, p.loc}, " "))
 	said = strings.ReplaceAll(said, "documentation", "")
@@ -169,18 +170,19 @@ func (p *problem) refused() (always, once uint32) {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 	case http.StatusNotFound, http.StatusUnsupportedMediaType, http.StatusNotImplemented:
 		// How some servers say that a model has no eyes.
+		always, _ = p.documents()
 		if p.has("image") && p.has(blindSigns...) {
-			return fieldImages, 0
+			always |= fieldImages
 		}
-		if always, _ := p.documents(); always != 0 {
+		if always != 0 {
 			return always, 0
 		}
 		return 0, p.lost()
 	case http.StatusInternalServerError:
-		if p.has("image") {
-			return 0, fieldImages
-		}
 		_, once = p.documents()
+		if p.has("image") {
+			once |= fieldImages
+		}
 		return 0, once
 	default:
 		return 0, 0
@@ -204,9 +206,8 @@ func (p *problem) refused() (always, once uint32) {
 	}
 	set, not := p.state()
 	always, once = always|set, once|not
-	if set, not = p.documents(); set|not != 0 {
-		return always | set, once | not
-	}
+	set, not = p.documents()
+	always, once = always|set, once|not
 	if p.has("image") {
 		if p.has(badImageSigns...) || !p.has(blindSigns...) {
 			once |= fieldImages

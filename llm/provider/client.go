@@ -142,6 +142,7 @@ func (c *Client) Chat(ctx context.Context, r llm.Request) (llm.Response, error) 
 		if fail.unexplained() { // it may be about a document: nothing is paid to find out
 			fail.once = c.cfg.Documents
 		}
+		c.oneOf(fail, without)
 		if (fail.refused|fail.once)&^without == 0 {
 			return c.spent(fail), fail.Error
 		}

@@ -71,3 +71,11 @@ func (f *Failure) unexplained() bool {
 	}
 	return false
 }
+
+// oneOf takes a refusal that may be about documents and pictures to be about the documents, as long as the request has any. If it
+// is about the pictures, the server says so again.
+func (c *Client) oneOf(f *Failure, without uint32) {
+	if (f.refused|f.once)&^without&c.cfg.Documents != 0 {
+		f.refused, f.once = f.refused&^c.cfg.Images, f.once&^c.cfg.Images
+	}
+}
