@@ -58,13 +58,15 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// A refusal that names documents and pictures is about pictures too: the client finds out which.
+// A refusal that names documents and pictures is about pictures too: the client finds out which. One of a tool switches nothing off.
 func TestRefusalsOfImagesAndDocuments(t *testing.T) {
 	for said, want := range map[string][2]uint32{
 		"messages.0.content.0: this model does not support image or document inputs": {fieldImages | fieldDocuments, 0},
 		"messages.0.content.0: this model does not support document blocks":          {fieldDocuments, 0},
 		"Could not process image or document":                                        {0, fieldImages | fieldDocuments},
 		"Could not process image":                                                    {0, fieldImages},
+		"tools.0.custom.name: create_document is not supported":                      {0, 0},
+		"tools.0.custom.input_schema: the type document is not supported":            {0, fieldDocuments},
 	} {
 		p := parseProblem(400, []byte(`{"type":"error","error":{"type":"invalid_request_error","message":"`+said+`"}}`))
 		if always, once := p.refused(); always != want[0] || once != want[1] {

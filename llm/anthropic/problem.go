@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/llm/provider"
 )
 
@@ -92,6 +93,9 @@ func (p *problem) account() bool {
 	return false
 }
 
+// documentPattern finds words for documents, not parts of names.
+var documentPattern = lazyregexp.New(`\b(pdfs?|documents?)\b`)
+
 // refused returns the optional fields that a problem is about: those that the
 // server never accepts, and those that it does not accept as they are.
 func (p *problem) refused() (always, once uint32) {
@@ -127,8 +131,8 @@ func (p *problem) refused() (always, once uint32) {
 			once |= fieldState
 		}
 	}
-	if said := strings.ToLower(p.message); strings.Contains(said, "pdf") || strings.Contains(strings.ReplaceAll(said, "documentation", ""), "document") {
-		if p.has("not support", "n't support", "does not match any of the expected tags", "not enabled") && !p.has("password", "encrypted") {
+	if documentPattern.MatchString(strings.ToLower(p.message)) {
+		if p.has("not support", "n't support", "does not match any of the expected tags", "not enabled") && !p.has("password", "encrypted", "tools.", "schema") {
 			always |= fieldDocuments
 		} else {
 			once |= fieldDocuments

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -48,9 +49,10 @@ func TestDocuments(t *testing.T) {
 		{"", openaitest.LlamaCPP, quirksOf("llama.cpp"), 1, 1, 1},
 		{openaitest.FaultNoDocuments, "", llm.Quirks{}, 2, 1, 1},
 		{openaitest.FaultNoDocuments, "", responding, 2, 1, 1},
-		{openaitest.FaultBadDocument, "", llm.Quirks{}, 2, 1, 2},
-		{openaitest.FaultBadDocument, "", responding, 2, 1, 2},
-		{openaitest.FaultNoReading, "", llm.Quirks{}, 2, 1, 2},
+		// The newest document is left out first, then all: the others are noted, and the newest by the second call.
+		{openaitest.FaultBadDocument, "", llm.Quirks{}, 3, 2, 2},
+		{openaitest.FaultBadDocument, "", responding, 3, 2, 2},
+		{openaitest.FaultNoReading, "", llm.Quirks{}, 3, 2, 2},
 	} {
 		t.Run(string(tt.fault)+" "+string(tt.dialect), func(t *testing.T) {
 			s, c := serve(t, openaitest.Config{Dialect: tt.dialect, Reply: func(openaitest.Request) openaitest.Reply {
@@ -71,7 +73,7 @@ func TestDocuments(t *testing.T) {
 			if refused := len(s.Refused()); refused > 1 || refused > 0 && tt.dialect != openaitest.VLLM {
 				t.Errorf("refused %v", s.Refused())
 			}
-			checkDocuments(t, s.Requests()[tt.calls].Messages, shown, tt.quirks.Responses)
+			checkDocuments(t, s.Requests()[tt.calls+tt.again-1].Messages, shown, tt.quirks.Responses)
 		})
 	}
 }
@@ -107,13 +109,16 @@ func quirksOf(preset string) llm.Quirks {
 // Words about documents teach something only where documents were sent, and in the words of many servers.
 func TestDocumentsAreLearned(t *testing.T) {
 	for said, want := range map[string][2]uint32{
-		"Invalid value: 'file'. Supported values are: 'text', 'image_url'.": {fieldDocuments, 0},
-		"unknown variant `file`, expected `text`":                           {fieldDocuments, 0},
-		"This model does not support PDF input":                             {fieldDocuments, 0},
-		"Invalid value: 'input_file'. Supported values are: 'input_text'.":  {fieldDocuments, 0},
-		"The PDF has more than 100 pages":                                   {0, fieldDocuments},
-		"unsupported file: the document is corrupt":                         {0, fieldDocuments},
-		"not supported; see our documentation":                              {0, 0},
+		"Invalid value: 'file'. Supported values are: 'text', 'image_url'.":                                  {fieldDocuments, 0},
+		"unknown variant `file`, expected `text`":                                                            {fieldDocuments, 0},
+		"This model does not support PDF input":                                                              {fieldDocuments, 0},
+		"Invalid value: 'input_file'. Supported values are: 'input_text'.":                                   {fieldDocuments, 0},
+		"The PDF has more than 100 pages":                                                                    {0, fieldDocuments},
+		"unsupported file: the document is corrupt":                                                          {0, fieldDocuments},
+		"not supported; see our documentation":                                                               {0, 0},
+		"The document is not supported":                                                                      {0, fieldDocuments},
+		"Invalid schema for function 'create_document': the keyword 'format' is not supported by this model": {0, 0},
+		"Invalid schema for function 'read': the value 'pdf' of 'type' is not supported by this model":       {0, fieldDocuments},
 	} {
 		p := parseProblem(400, []byte(`{"error":{"message":"`+said+`"}}`))
 		if always, once := p.refused(); always&fieldDocuments != want[0] || once&fieldDocuments != want[1] {
@@ -144,7 +149,7 @@ func TestFit(t *testing.T) {
 		{"", llm.Quirks{}, false, 3},
 		{"", quirksOf("ollama"), false, 0},
 		{openaitest.FaultNoDocuments, llm.Quirks{}, true, 0},
-		{openaitest.FaultBadDocument, llm.Quirks{}, true, 0},
+		{openaitest.FaultBadDocument, llm.Quirks{}, true, 2}, // the newest, twice
 		{openaitest.FaultNoImages, llm.Quirks{}, true, 3},
 	} {
 		_, c := serve(t, openaitest.Config{Reply: func(openaitest.Request) openaitest.Reply {
@@ -221,6 +226,45 @@ func TestRefusalsOfImagesAndDocuments(t *testing.T) {
 			}
 			if n := calls.Load(); n != tt.calls || c.Refused() != tt.want {
 				t.Errorf("%d calls, want %d; learned %b, want %b", n, tt.calls, c.Refused(), tt.want)
+			}
+		})
+	}
+}
+
+// Only what was found to be at fault is left out of later calls: a document without which the server answers, the newest first.
+func TestInnocentDocumentsStay(t *testing.T) {
+	sent := func(data string) string { return base64.StdEncoding.EncodeToString([]byte(data)) }
+	const first, second, last = "%PDF-1.4 first", "%PDF-1.4 second", "%PDF-1.4 the last"
+	for _, tt := range []struct {
+		name, said string
+		signs      []string
+		calls      int32
+		left       []string
+		fails      bool
+	}{
+		{"the newest", "The PDF is damaged", []string{sent(last)}, 2, []string{first, second}, false},
+		{"the newest, in words that name nothing", "bad request", []string{sent(last)}, 2, []string{first, second}, false},
+		{"an older one", "The PDF is damaged", []string{sent(first)}, 3, []string{last}, false},
+		{"none", "bad request", []string{"messages"}, 3, []string{first, second, last}, true},
+		{"a tool that is named after documents", "Invalid schema for function 'create_document': 'pdf' is not supported by this model", []string{"messages"}, 3, []string{first, second, last}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, calls := refuser(t, 400, tt.said, tt.signs...)
+			r := ask("what is this?")
+			r.Messages[0].Documents = []llm.Document{{Data: []byte(first), Pages: 1}, {Data: []byte(second), Pages: 1}}
+			r.Messages = append(r.Messages, llm.Message{Role: llm.RoleAssistant, Content: "A lease."},
+				llm.Message{Role: llm.RoleUser, Content: "And this?", Documents: []llm.Document{{Data: []byte(last), Pages: 1}}})
+			if _, err := c.Chat(t.Context(), r); (err != nil) != tt.fails {
+				t.Fatal(err)
+			}
+			var left []string
+			for _, m := range c.Fit(r).Messages {
+				for _, d := range m.Documents {
+					left = append(left, string(d.Data))
+				}
+			}
+			if n := calls.Load(); n != tt.calls || !slices.Equal(left, tt.left) || c.Refused() != 0 {
+				t.Errorf("%d calls, want %d; %q is left, want %q; learned %b", n, tt.calls, left, tt.left, c.Refused())
 			}
 		})
 	}

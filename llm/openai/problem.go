@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/llm/provider"
 )
 
@@ -140,24 +141,26 @@ var (
 	}
 )
 
-// Signs of a document, and of a server that takes none.
+// Signs of a document, as words of their own; of a server that takes none; and of what is said about a part of a content, and not
+// about a tool.
 var (
-	documentSigns  = []string{"pdf", "document", "input_file", "'file'", "\"file\"", "`file`", "file input", "type file", "type: file", "file_data"}
-	noReadingSigns = append([]string{"unknown variant", "unknown part", "unknown content", "invalid value", "no endpoints", "invalid type"}, blindSigns...)
+	documentPattern = lazyregexp.New(`\b(pdfs?|documents?|input_file|file inputs?|type:? file|file_data)\b|["'` + "`]file[`" + `"']`)
+	noReadingSigns  = append([]string{"unknown variant", "unknown part", "unknown content", "invalid value", "no endpoints", "invalid type"}, blindSigns...)
+	partSigns       = []string{"input", "content", "modal", "part", "variant", "supported values", "model", "endpoint", "block"}
+	toolSigns       = []string{"tool", "function", "schema", "properties"}
 )
 
 // documents returns the field of documents if a problem is about them: the server takes none, or not this one. Where it names
 // pictures too, the client finds out which of them it is about.
 func (p *problem) documents() (always, once uint32) {
 	said := strings.ToLower(strings.Join([]string{p.message, p.code, p.kind, p.param, p.loc}, " "))
-	said = strings.ReplaceAll(said, "documentation", "")
-	has := func(signs []string) bool {
+	has := func(signs ...string) bool {
 		return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(said, sign) })
 	}
 	switch {
-	case !has(documentSigns):
+	case !documentPattern.MatchString(said):
 		return 0, 0
-	case has(noReadingSigns) && !has([]string{"unsupported file", "unsupported pdf", "corrupt", "encrypted", "password", "too large"}):
+	case has(noReadingSigns...) && has(partSigns...) && !has(toolSigns...) && !has("unsupported file", "unsupported pdf", "corrupt", "encrypted", "password", "too large"):
 		return fieldDocuments, 0
 	}
 	return 0, fieldDocuments

@@ -118,7 +118,10 @@ func (c *Client) Chat(ctx context.Context, r llm.Request) (llm.Response, error) 
 	step, cancel := c.Within(ctx)
 	defer cancel()
 	r = c.Fit(r)
-	var once uint32 // left out of this call only
+	var (
+		once    uint32         // left out of this call only
+		doubted []llm.Document // of the request, the same
+	)
 	if !slices.ContainsFunc(r.Messages, func(m llm.Message) bool { return len(m.Images) > 0 }) {
 		once = c.cfg.Images
 	}
@@ -131,9 +134,10 @@ func (c *Client) Chat(ctx context.Context, r llm.Request) (llm.Response, error) 
 	for {
 		without := c.refused.Load() | once
 		try := r
-		try.Messages = c.fitted(r.Messages, without)
+		try.Messages = c.fitted(r.Messages, without, doubted)
 		resp, fail := c.attempt(step, try, without)
 		if fail == nil {
+			c.unread.add(doubted)
 			return resp, nil
 		}
 		if ctx.Err() != nil {
@@ -146,10 +150,17 @@ func (c *Client) Chat(ctx context.Context, r llm.Request) (llm.Response, error) 
 		if (fail.refused|fail.once)&^without == 0 {
 			return c.spent(fail), fail.Error
 		}
-		once |= fail.once
 		if fail.once&^without&c.cfg.Documents != 0 {
-			c.unread.add(r.Messages)
+			switch all := documents(r.Messages); {
+			case len(all) < 2:
+				doubted = all
+			case doubted == nil: // the others were read before
+				doubted, fail.once = all[:1], fail.once&^c.cfg.Documents
+			default: // none of them is sent, and it was not the newest alone
+				doubted = all[1:]
+			}
 		}
+		once |= fail.once
 		if always := fail.refused &^ without; always != 0 {
 			c.refused.Or(always)
 			c.cfg.Log.Info("model server rejected an optional field; continuing without it",

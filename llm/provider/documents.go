@@ -1,8 +1,11 @@
 package provider
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/claybot/claybot/llm"
@@ -18,22 +21,22 @@ type unread struct {
 	all map[[sha256.Size]byte]struct{}
 }
 
-// add notes the documents of messages.
-func (u *unread) add(messages []llm.Message) {
-	var sums [][sha256.Size]byte
-	for i := range messages {
-		for j := range messages[i].Documents {
-			sums = append(sums, messages[i].Documents[j].Sum())
-		}
+// add notes documents.
+func (u *unread) add(documents []llm.Document) {
+	if len(documents) == 0 {
+		return
+	}
+	sums := make(map[[sha256.Size]byte]struct{}, len(documents))
+	for i := range documents {
+		sums[documents[i].Sum()] = struct{}{}
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.all) == 0 || len(u.all) >= maxUnread {
-		u.all = make(map[[sha256.Size]byte]struct{})
+		u.all = sums
+		return
 	}
-	for _, sum := range sums {
-		u.all[sum] = struct{}{}
-	}
+	maps.Copy(u.all, sums)
 }
 
 // has reports whether a document was noted. Others do not wait while it is hashed.
@@ -53,14 +56,33 @@ func (u *unread) has(d llm.Document) bool {
 
 // Fit returns a request with lines of text in the place of the pictures and documents that the server is known not to take.
 func (c *Client) Fit(r llm.Request) llm.Request {
-	r.Messages = c.fitted(r.Messages, c.refused.Load())
+	r.Messages = c.fitted(r.Messages, c.refused.Load(), nil)
 	return r
 }
 
-// fitted are messages without what belongs to the given optional fields, and without the documents that were noted.
-func (c *Client) fitted(messages []llm.Message, without uint32) []llm.Message {
+// fitted are messages without what belongs to the given optional fields, without the documents that were noted and without
+// those that are doubted.
+func (c *Client) fitted(messages []llm.Message, without uint32, doubted []llm.Document) []llm.Message {
 	none := without&c.cfg.Documents != 0
-	return llm.Without(messages, without&c.cfg.Images != 0, func(d llm.Document) bool { return none || c.unread.has(d) })
+	return llm.Without(messages, without&c.cfg.Images != 0, func(d llm.Document) bool {
+		return none || contains(doubted, d) || c.unread.has(d)
+	})
+}
+
+// documents are those of messages, each once and the newest first.
+func documents(messages []llm.Message) (all []llm.Document) {
+	for _, m := range slices.Backward(messages) {
+		for _, d := range slices.Backward(m.Documents) {
+			if !contains(all, d) {
+				all = append(all, d)
+			}
+		}
+	}
+	return all
+}
+
+func contains(all []llm.Document, d llm.Document) bool {
+	return slices.ContainsFunc(all, func(other llm.Document) bool { return bytes.Equal(other.Data, d.Data) })
 }
 
 // unexplained reports a refusal of the request that names no optional field.
