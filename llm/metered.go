@@ -55,14 +55,18 @@ func (m metered) Chat(ctx context.Context, r Request) (Response, error) {
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { left.Store(true) }})
 	resp, err := m.model.Chat(traced, r)
 	u := &resp.Usage
-	if u.Input == 0 && u.Output == 0 && !resp.Charged {
+	if u.Input == 0 && u.Output == 0 {
+		charged := u.CostMicroUSD
 		switch {
 		case err == nil:
 			*u = Estimate(r, resp)
-		case shown.Len() > 0 || billed(err, left.Load()):
+		case shown.Len() > 0 || resp.Charged || billed(err, left.Load()):
 			*u = Estimate(r, Response{Text: shown.String()})
 		default:
 			*u = claybot.Usage{}
+		}
+		if resp.Charged {
+			u.CostMicroUSD = charged
 		}
 	}
 	u.LLMCalls = max(u.LLMCalls, 1)

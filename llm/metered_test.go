@@ -86,3 +86,17 @@ func TestMetered(t *testing.T) {
 		t.Errorf("got %+v, %v", got.Usage, err)
 	}
 }
+
+// A call that was charged without a count of tokens has estimated tokens and the cost that was charged, whatever prices say.
+func TestMeteredChargedWithoutTokens(t *testing.T) {
+	for _, failed := range []error{nil, Failed(Permanent, "cut")} {
+		j := &jar{limit: 1e9, tokens: true}
+		m := Budgeted(Metered(modelFunc(func(context.Context, Request) (Response, error) {
+			return Response{Text: "hi", Model: "m", Charged: true, Usage: claybot.Usage{CostMicroUSD: 1200}}, failed
+		}), tenDollars), "m", j, tenDollars, nil)
+		resp, err := m.Chat(t.Context(), ask())
+		if u := resp.Usage; !errors.Is(err, failed) || u.Input == 0 || !u.Estimated || u.CostMicroUSD != 1200 || u.Unpriced != 0 || j.spent != u.Input+u.Output || j.booked[0].CostMicroUSD != 1200 {
+			t.Errorf("%v: took %+v, booked %+v", err, u, j.booked)
+		}
+	}
+}

@@ -3,6 +3,9 @@ package openai
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/claybot/claybot"
@@ -68,6 +71,25 @@ func TestChargedAmounts(t *testing.T) {
 		}
 		if cost, ok := u.charged(); ok != (want >= 0) || ok && cost != want {
 			t.Errorf("%s: %d, %t", said, cost, ok)
+		}
+	}
+}
+
+// A charge without a count of tokens is kept beside estimated tokens, also where the answer fails after it.
+func TestChargedWithoutTokens(t *testing.T) {
+	const said = `data: {"id":"1","model":"m","choices":[{"index":0,"delta":{"content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":0,"completion_tokens":0,"cost":0.0012}}` + "\n\n"
+	for end, fails := range map[string]bool{"data: [DONE]\n\n": false, `data: {"error":{"message":"broken","code":502}}` + "\n\n": true} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, said+end)
+		}))
+		t.Cleanup(srv.Close)
+		quirks := quirksOf("openrouter")
+		b := new(booked)
+		m := llm.Budgeted(llm.Metered(New(Config{BaseURL: srv.URL, Model: "m", Quirks: &quirks}), nil), "m", b, nil, nil)
+		resp, err := m.Chat(t.Context(), ask("x"))
+		if u := resp.Usage; (err != nil) != fails || u.Input == 0 || !u.Estimated || u.CostMicroUSD != 1200 || u.Unpriced != 0 || b.took.Input != u.Input || b.took.CostMicroUSD != 1200 {
+			t.Errorf("%v: took %+v, booked %+v", err, u, b.took)
 		}
 	}
 }

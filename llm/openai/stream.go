@@ -40,9 +40,11 @@ func (s *stream) Complete() bool {
 }
 
 func (s *stream) Taken(guess claybot.Usage) claybot.Usage {
-	if u := s.Usage(); u.Input != 0 || u.Output != 0 {
+	u := s.Usage()
+	if u.Input != 0 || u.Output != 0 {
 		return u
 	}
+	guess.CostMicroUSD = u.CostMicroUSD
 	return guess
 }
 

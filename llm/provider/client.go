@@ -333,8 +333,11 @@ func (c *Client) response(s Stream, r llm.Request) llm.Response {
 	if resp.Text == "" && len(resp.Calls) == 0 && a.Refusal.Len() > 0 {
 		resp.Text, resp.Stop = a.Refusal.String(), llm.StopFilter
 	}
-	if resp.Usage.Input == 0 && resp.Usage.Output == 0 && !resp.Charged {
+	if usage.Input == 0 && usage.Output == 0 {
 		resp.Usage = a.estimate(r, resp)
+		if resp.Charged {
+			resp.Usage.CostMicroUSD = usage.CostMicroUSD
+		}
 	}
 	return resp
 }
