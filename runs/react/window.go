@@ -19,6 +19,8 @@ const (
 	worthPart = 10 // that folding gains, at least
 	// documentPart is for documents, at most.
 	documentPart = 75
+	// documentSteps is in how many steps that part shrinks.
+	documentSteps = 5
 )
 
 // maxScale bounds how far the guess of a size is corrected by what a provider
@@ -119,10 +121,12 @@ func (w *window) tokens(messages []llm.Message) int64 {
 }
 
 // left is how many tokens the documents among messages may take: most of the room, and
-// no more than the texts leave.
+// no more than the texts leave. It shrinks in steps while the texts grow: each document that
+// goes changes the chat in its middle, behind which a provider's cache is of no use.
 func (w *window) left(messages []llm.Message) int64 {
 	guess := llm.Estimate(llm.Request{System: w.system, Messages: messages, Tools: w.tools}, llm.Response{})
-	return min(w.room()*documentPart/100, w.room()-guess.Input)
+	step := max(w.room()*documentPart/100/documentSteps, 1)
+	return min(max(w.room()-guess.Input, 0)/step, documentSteps) * step
 }
 
 // size is about how many tokens the next request has when nothing is folded or
