@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/claybot/claybot/lazyregexp"
@@ -26,6 +28,9 @@ const (
 	// guessedPage is how many bytes a page is taken for where none is found.
 	guessedPage = 64 << 10
 	maxFileName = 128 // runes
+	// signs begin what is counted, and maxNested is in how many dictionaries at most.
+	signs     = "<>/"
+	maxNested = 64
 )
 
 // ErrNoDocument is the error of what no model can be given to read.
@@ -62,7 +67,8 @@ func (d *Document) FileName() string {
 }
 
 var (
-	pagePattern   = lazyregexp.New(`/Type\s*/Page[^s\w]`)
+	typePattern   = lazyregexp.New(`^/Type\s*/Pages?\b`)
+	countPattern  = lazyregexp.New(`^/Count\s+(\d{1,9})(\s+\d+\s+R)?`) // of the second form, the number is that of an object
 	objectsSign   = []byte("/ObjStm")
 	streamSign    = []byte("stream")
 	endSign       = []byte("endstream")
@@ -88,9 +94,11 @@ func Readable(data []byte) (Document, error) {
 	return d, nil
 }
 
-// pages counts the pages of a PDF, which stand in the file or in its packed objects.
+// pages counts the pages of a PDF, which stand in the file or in its packed objects: the page objects, or more where a list of
+// pages says so, as it may name one object many times.
 func pages(data []byte) int {
-	n, left := len(pagePattern.FindAllStringIndex(string(data), -1)), int64(maxInflated)
+	n, listed := counted(string(data))
+	left := int64(maxInflated)
 	for rest := data; left > 0; {
 		at := bytes.Index(rest, objectsSign)
 		if at < 0 {
@@ -105,13 +113,57 @@ func pages(data []byte) int {
 		packed, after, _ := bytes.Cut(rest, endSign)
 		text := inflated(packed, left)
 		left -= int64(len(text)) + 1
-		n += len(pagePattern.FindAllStringIndex(string(text), -1))
+		more, most := counted(string(text))
+		n, listed = n+more, max(listed, most)
 		rest = after
 	}
-	if n == 0 {
+	if n = max(n, listed); n == 0 {
 		n = (len(data) + guessedPage - 1) / guessedPage
 	}
 	return n
+}
+
+// A dictionary is what matters of an object in a PDF.
+type dictionary struct {
+	list  bool // of pages
+	count int
+}
+
+// counted returns how many page objects stand in a text, and the highest count of its lists of pages. Other objects, such as
+// bookmarks, have counts too.
+func counted(text string) (n, listed int) {
+	open := make([]dictionary, 1, maxNested)
+	for at := strings.IndexAny(text, signs); at >= 0; at = strings.IndexAny(text, signs) {
+		text = text[at:]
+		last, size := &open[len(open)-1], 1
+		switch {
+		case strings.HasPrefix(text, "<<"):
+			if size = 2; len(open) == maxNested { // in what is no text, most are never closed
+				open = slices.Delete(open, 0, 1)
+			}
+			open = append(open, dictionary{})
+		case strings.HasPrefix(text, ">>"):
+			if size = 2; last.list {
+				listed = max(listed, last.count)
+			}
+			if open = open[:len(open)-1]; len(open) == 0 {
+				open = append(open, dictionary{})
+			}
+		case strings.HasPrefix(text, "/Type"):
+			switch kind := typePattern.FindString(text); {
+			case strings.HasSuffix(kind, "s"):
+				last.list = true
+			case kind != "":
+				n++
+			}
+		case strings.HasPrefix(text, "/Count"):
+			if m := countPattern.FindStringSubmatch(text); m != nil && m[2] == "" {
+				last.count, _ = strconv.Atoi(m[1])
+			}
+		}
+		text = text[size:]
+	}
+	return n, listed
 }
 
 // inflated unpacks at most so many bytes; nothing where data is packed in another way.

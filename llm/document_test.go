@@ -26,22 +26,33 @@ func pdf(n int, packed bool) []byte {
 	return []byte("%PDF-1.5\n" + objects + "%%EOF\n")
 }
 
+// listing is a PDF of one page with some more objects.
+func listing(objects ...string) []byte {
+	return append(pdf(1, false), "<< "+strings.Join(objects, " >> endobj << ")+" >> endobj"...)
+}
+
 func TestReadable(t *testing.T) {
 	for name, tt := range map[string]struct {
 		data  []byte
 		pages int // 0: it cannot be read
 	}{
-		"one page":        {pdf(1, false), 1},
-		"packed":          {pdf(7, true), 7},
-		"the most":        {pdf(MaxPages, true), MaxPages},
-		"too many pages":  {pdf(MaxPages+1, true), 0},
-		"no page found":   {append([]byte("%PDF-1.7 "), make([]byte, 2*guessedPage)...), 3},
-		"a broken stream": {[]byte("%PDF-1.7 /ObjStm stream\nno zlib endstream"), 1},
-		"no end":          {[]byte("%PDF-1.7 /ObjStm"), 1},
-		"encrypted":       {append(pdf(1, false), "trailer << /Encrypt 4 0 R >>"...), 0},
-		"another type":    {[]byte("PK\x03\x04"), 0},
-		"empty":           {nil, 0},
-		"too large":       {append(pdf(1, false), make([]byte, MaxDocument)...), 0},
+		"one page":                {pdf(1, false), 1},
+		"packed":                  {pdf(7, true), 7},
+		"the most":                {pdf(MaxPages, true), MaxPages},
+		"too many pages":          {pdf(MaxPages+1, true), 0},
+		"one object many times":   {listing("/Type /Pages /Kids [" + strings.Repeat("2 0 R ", 100) + "] /Count 100"), 100},
+		"more than its objects":   {listing("/Count 101 /Type/Pages"), 0},
+		"the highest count":       {listing("/Type /Pages /Count 7 /Resources << /Font << /F1 <ab> >> >>", "/Type /Pages /Count 3"), 7},
+		"a count of bookmarks":    {listing("/Type /Outlines /Count 500", "/Type /Pages /D << /Count 900 >>"), 1},
+		"a count somewhere else":  {listing("/Type /Pages /Count 500 0 R"), 1},
+		"brackets that stay open": {append([]byte("%PDF-1.7 >>>> "+strings.Repeat("<< ", 1000)), listing("/Type /Pages /Count 9")...), 9},
+		"no page found":           {append([]byte("%PDF-1.7 "), make([]byte, 2*guessedPage)...), 3},
+		"a broken stream":         {[]byte("%PDF-1.7 /ObjStm stream\nno zlib endstream"), 1},
+		"no end":                  {[]byte("%PDF-1.7 /ObjStm"), 1},
+		"encrypted":               {append(pdf(1, false), "trailer << /Encrypt 4 0 R >>"...), 0},
+		"another type":            {[]byte("PK\x03\x04"), 0},
+		"empty":                   {nil, 0},
+		"too large":               {append(pdf(1, false), make([]byte, MaxDocument)...), 0},
 	} {
 		d, err := Readable(tt.data)
 		if d.Pages != tt.pages || (tt.pages == 0) != errors.Is(err, ErrNoDocument) || tt.pages > 0 && !bytes.Equal(d.Data, tt.data) {
