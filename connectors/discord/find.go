@@ -110,7 +110,7 @@ func (c *Connector) begins(m message, o claybot.Outgoing) bool {
 			return -1
 		}, text)
 	}
-	begun, whole := bare(unlinked(m.Content)), bare(content(texts.Voice{}, o))
+	begun, whole := bare(unlinked(m.Content)), bare(unlinked(content(texts.Voice{}, o)))
 	return o.Attempts == 0 && o.Kind == claybot.OutgoingAnswer && o.Part == 1 && o.File == nil && m.Author.ID == c.bot && len(m.Attachments) == 0 &&
 		c.own.nonce(m.ID) == "" && begun != "" && begun != whole && strings.HasPrefix(whole, begun)
 }
@@ -154,15 +154,16 @@ func (c *Connector) same(m message, o claybot.Outgoing, nonce string) bool {
 	if (o.File != nil) != (len(m.Attachments) > 0) || o.File != nil && m.Attachments[0].Size != o.File.Size {
 		return false
 	}
-	text, plain := strings.TrimSpace(unlinked(m.Content)), o
+	shows := func(v texts.Voice, o claybot.Outgoing) bool { // unlinked both: also what o has in code is like a mention
+		return strings.TrimSpace(unlinked(m.Content)) == strings.TrimSpace(unlinked(content(v, o)))
+	}
+	plain := o
 	plain.Resent = false
-	if text == strings.TrimSpace(content(texts.Voice{}, plain)) {
+	if shows(texts.Voice{}, plain) {
 		return true
 	}
 	plain.Resent = true
-	return slices.ContainsFunc(texts.All(), func(l texts.Language) bool {
-		return text == strings.TrimSpace(content(texts.Voice{Language: l}, plain))
-	})
+	return slices.ContainsFunc(texts.All(), func(l texts.Language) bool { return shows(texts.Voice{Language: l}, plain) })
 }
 
 // sentAt returns when a message was written.

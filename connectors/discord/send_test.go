@@ -127,21 +127,51 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// mentioning are texts with what looks like a mention of a command where Discord shows none.
+var mentioning = []string{"use `</plan:12>` now", "a list:\n```\n</svg:3>\n```", "see </why:99> and /why"}
+
+// TestFindMentions looks up messages with mentions of commands after another process has lost their answers.
+func TestFindMentions(t *testing.T) {
+	t.Parallel()
+	inBubble(t, discordtest.Config{}, func(b *bot) {
+		b.start()
+		b.pass(time.Second)
+		for _, text := range mentioning {
+			o := out(text, text)
+			b.Server.Fail(discordtest.Fault{Route: "POST messages", Lost: true})
+			if _, err := b.conn.Send(b.Context(), o); err == nil {
+				t.Fatal("the answer is not lost")
+			}
+			other := b.connector()
+			b.pass(3 * time.Minute)
+			if receipt, found, err := other.Find(b.Context(), o); err != nil || !found || receipt == "" {
+				t.Errorf("%q: %q, %t, %v", text, receipt, found, err)
+			}
+		}
+	})
+}
+
 // TestFindDraft looks up an answer whose first send was a draft that a crash ended.
 func TestFindDraft(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]bool{"The **answer** is 42": true, "Another answer": false} {
+	type texts struct{ begun, whole string }
+	cases := map[texts]bool{{"The **ans", "The **answer** is 42"}: true, {"The **ans", "Another answer"}: false}
+	for _, text := range mentioning {
+		cases[texts{text, text + "\nand more"}] = true
+	}
+	for text, want := range cases {
 		inBubble(t, discordtest.Config{}, func(b *bot) {
-			draft := out("o", "The **ans")
+			draft := out("o", text.begun)
 			draft.Progress = true
 			b.start()
+			b.pass(time.Second)
 			if _, err := b.conn.Send(b.Context(), draft); err != nil {
 				t.Fatal(err)
 			}
 			_ = b.end()
 			b.conn = b.connector()
 			b.pass(10 * time.Minute)
-			draft.Text, draft.Progress = text, false
+			draft.Text, draft.Progress = text.whole, false
 			if receipt, found, err := b.conn.Find(b.Context(), draft); err != nil || found != want || want != (receipt == b.Sent(directID(1))[0].ID) {
 				t.Errorf("%q: %q, %t, %v", text, receipt, found, err)
 			}
