@@ -118,6 +118,26 @@ func unlinked(text string) string {
 	return commandMention.ReplaceAllString(text, "/$1")
 }
 
+// unlinkedOwn returns a text with /NAME in place of each mention of a command of this bot. The command of
+// another bot stays a mention, also if it has the same name.
+func (c *Connector) unlinkedOwn(ctx context.Context, text string) string {
+	if !strings.Contains(text, "</") {
+		return text
+	}
+	ids := c.commandIDs(ctx)
+	return commandMention.ReplaceAllStringFunc(text, func(shown string) string {
+		name := commandMention.FindStringSubmatch(shown)[1]
+		if id := ids[name]; id == "" || shown != "</"+name+":"+id+">" {
+			return shown
+		}
+		return "/" + name
+	})
+}
+
+// quotable returns a text that Discord shows as a person reads it: with /NAME in place of each mention of a
+// command that is not in code. It is not for what a person sends, which could become a command.
+func quotable(text string) string { return outsideCode(text, unlinked) }
+
 // contents is the text of o as it is sent, with commands that can be pressed where they fit.
 func (c *Connector) contents(ctx context.Context, o claybot.Outgoing) string {
 	text := content(texts.Of(ctx), o)

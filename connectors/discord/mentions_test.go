@@ -1,6 +1,7 @@
 package discord
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/discord/discordtest"
+	"github.com/claybot/claybot/texts"
 )
 
 func TestLinkedCommands(t *testing.T) {
@@ -32,6 +34,11 @@ func TestLinkedCommands(t *testing.T) {
 		if got := unlinked(want); !strings.Contains(want, `\<`) && got != text {
 			t.Errorf("%q: back %q", want, got)
 		}
+	}
+	i := interaction{}
+	i.Message.Content = "Which? See </why:71>."
+	if form, err := json.Marshal(openedForm(texts.Voice{}, i, verbNo)); err != nil || !strings.Contains(string(form), `"placeholder":"Which? See /why."`) {
+		t.Errorf("the form of a question: %s, %v", form, err)
 	}
 	if got := unlinked("</plan all:12> <@1> </why:>"); got != "/plan <@1> </why:>" {
 		t.Errorf("got %q", got)

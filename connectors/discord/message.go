@@ -111,7 +111,7 @@ func (r *receiver) wrote(ctx context.Context, m message, live bool) error {
 	if err != nil || gone {
 		return err
 	}
-	to, msg, ok := r.message(m, at)
+	to, msg, ok := r.message(ctx, m, at)
 	if ok && msg.Context.Unaddressed { // most of what is written on a server
 		ok, err = r.handler.Hears(ctx, to, msg)
 	}
@@ -126,13 +126,13 @@ func (r *receiver) wrote(ctx context.Context, m message, live bool) error {
 
 // message converts a message of a person. ok is false if it says nothing, or is a command for
 // another bot.
-func (r *receiver) message(m message, in place) (to claybot.Descriptor, msg claybot.AgentMessage, ok bool) {
+func (r *receiver) message(ctx context.Context, m message, in place) (to claybot.Descriptor, msg claybot.AgentMessage, ok bool) {
 	forwarded := m.Reference != nil && m.Reference.Type == refForward
 	content, all := m.Content, m.Attachments
 	if forwarded && len(m.Snapshots) > 0 {
 		content, all = m.Snapshots[0].Message.Content, m.Snapshots[0].Message.Attachments
 	}
-	text, mentioned := r.strip(content, m.Mentions)
+	text, mentioned := r.strip(ctx, content, m.Mentions)
 	mentioned = mentioned || m.Referenced != nil && m.Referenced.Author.ID == r.bot
 	to = claybot.User(r.cfg.Name, in.channel, m.author())
 	msg = claybot.AgentMessage{
@@ -183,7 +183,7 @@ func (m message) quoted() string {
 	if m.Type != messageReply || m.Referenced == nil {
 		return ""
 	}
-	return connectors.Cut(m.Referenced.Content, maxQuote)
+	return connectors.Cut(quotable(m.Referenced.Content), maxQuote)
 }
 
 // quotesOthers reports whether m quotes what neither its author nor the bot wrote.
@@ -214,9 +214,9 @@ func forwardMark(forwarded bool) string {
 var mention = lazyregexp.New(`<@!?([0-9]{1,20})>`)
 
 // strip reports whether a text mentions the bot, and returns it without a mention at its start,
-// and with the names of other users and of commands in place of their ids. In code, nothing is a
-// mention.
-func (r *receiver) strip(text string, mentions []user) (rest string, ours bool) {
+// and with the names of other users and of the bot's commands in place of their ids. In code, nothing is
+// a mention.
+func (r *receiver) strip(ctx context.Context, text string, mentions []user) (rest string, ours bool) {
 	rest = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
 	outsideCode(rest, func(s string) string {
 		for _, found := range mention.FindAllStringSubmatch(s, -1) {
@@ -239,7 +239,7 @@ func (r *receiver) strip(text string, mentions []user) (rest string, ours bool) 
 		}
 	}
 	named := strings.NewReplacer(names...)
-	return outsideCode(rest, func(s string) string { return unlinked(named.Replace(s)) }), ours
+	return outsideCode(rest, func(s string) string { return r.unlinkedOwn(ctx, named.Replace(s)) }), ours
 }
 
 // updated reads an edit of a message.
@@ -253,7 +253,7 @@ func (r *receiver) updated(m message) []job {
 		if err != nil || gone {
 			return err
 		}
-		text, _ := r.strip(m.Content, m.Mentions)
+		text, _ := r.strip(ctx, m.Content, m.Mentions)
 		to, msg := r.change(in, m.ID, m.Author.ID, claybot.MessageEdit)
 		msg.ID += "/edit/" + claybot.MessageID(m.Edited)
 		msg.Text, msg.FirstHand, msg.At = text, true, at(m.Edited)

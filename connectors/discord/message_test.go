@@ -60,6 +60,13 @@ func TestMessageShapes(t *testing.T) {
 		"reply to another": {`{` + inGuild + `,"type":19,"content":"` + mention + ` true?","referenced_message":{"id":"1","content":"the sky is green","author":{"id":"200000000000000002"}}}`, "true?", func(m claybot.AgentMessage) bool {
 			return m.Context.Quote == "the sky is green" && m.Tainted && m.FirstHand
 		}},
+		"own command": {`{` + person + `,"type":0,"content":"</new:71>"}`, "", func(m claybot.AgentMessage) bool { return m.Type == claybot.MessageReset }},
+		"command of another bot": {`{` + person + `,"type":0,"content":"</new:72> does not work, </new:71> does"}`, "</new:72> does not work, /new does", func(m claybot.AgentMessage) bool {
+			return m.Type == claybot.MessageUser
+		}},
+		"reply to a text with commands": {`{` + inGuild + `,"type":19,"content":"why?","message_reference":{"message_id":"1"},"referenced_message":{"id":"1","content":"see </why:71>, not ` + "`</why:71>`" + `","author":` + botUser + `}}`, "why?", func(m claybot.AgentMessage) bool {
+			return m.Context.Quote == "see /why, not `</why:71>`"
+		}},
 		"in a thread": {strings.Replace(`{`+inGuild+`,"type":0,"content":"`+mention+` hi"}`, groupID(1), "600000000000000001", 1), "hi", func(m claybot.AgentMessage) bool {
 			return m.Context.ThreadID == "600000000000000001" && m.ID == "discord/300000000000000001/500000000000000001/800000000000000001" && len(m.Keys) == 1
 		}},
@@ -86,6 +93,7 @@ func TestMessageShapes(t *testing.T) {
 		"no author":  {`{"id":"8","channel_id":"4","type":0,"content":"hi"}`, "", nil},
 	} {
 		r := reader()
+		r.menu.note(map[string]string{"new": "71"})
 		jobs, known := r.read(payload{T: "MESSAGE_CREATE", D: json.RawMessage(tt.json)})
 		if !known {
 			t.Errorf("%s: not understood", name)
@@ -100,7 +108,7 @@ func TestMessageShapes(t *testing.T) {
 			if err != nil || gone {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if _, msg, ok := r.message(m, in); ok {
+			if _, msg, ok := r.message(t.Context(), m, in); ok {
 				got = &msg
 			}
 		}
@@ -273,7 +281,7 @@ func FuzzRead(f *testing.F) {
 		}
 		var m message
 		if decode([]byte(data), &m) == nil {
-			_, msg, ok := r.message(m, place{channel: "1"})
+			_, msg, ok := r.message(t.Context(), m, place{channel: "1"})
 			if ok && msg.Type == claybot.MessageUser && msg.Text == "" && len(msg.Files) == 0 {
 				t.Errorf("an empty message %+v", msg)
 			}

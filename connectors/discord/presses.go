@@ -184,7 +184,7 @@ func openedForm(v texts.Voice, i interaction, verb string) map[string]any {
 	}
 	input := component{
 		Type: componentInput, Style: styleParagraph, CustomID: "answer", Label: connectors.OneLine(label, maxTitle),
-		Placeholder: connectors.OneLine(i.Message.Content, maxOptionChars), Required: &required, MaxLength: maxInput,
+		Placeholder: connectors.OneLine(quotable(i.Message.Content), maxOptionChars), Required: &required, MaxLength: maxInput,
 	}
 	return map[string]any{
 		"custom_id": i.Data.CustomID, "title": connectors.OneLine(v.In(texts.FormTitle), maxTitle),
