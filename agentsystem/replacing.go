@@ -44,12 +44,14 @@ func (s *supervisor) runAll(ctx context.Context, h connectors.Handler) {
 			}
 			t.behind.Store(nil)
 			t.former = nil
-			if mine.Err() == nil {
-				s.run(mine, t.connector, h)
+			if mine.Err() != nil {
+				return
 			}
 			if pooled, is := t.connector.(connectors.Pooled); is {
-				pooled.CloseIdleConnections()
+				pooled.Wake()
+				defer pooled.CloseIdleConnections()
 			}
+			s.run(mine, t.connector, h)
 		})
 	}
 	for name, c := range s.connectors {

@@ -40,11 +40,14 @@ type StandIn interface {
 	Behind() Connector
 }
 
-// A Pooled connector keeps connections to its platform for later calls. CloseIdleConnections closes those
-// that no call uses; until Run is called again, those of other calls close after them. It is called when
-// Run has ended for good. Optional.
+// A Pooled connector keeps connections to its platform for later calls. Optional.
 type Pooled interface {
 	Connector
+	// Wake lets it keep connections. It is called before Run, also on a member that stands by: that one
+	// sends as well.
+	Wake()
+	// CloseIdleConnections closes those that no call uses; until the next Wake, those of other calls close
+	// after them. It is called when Run has ended for good.
 	CloseIdleConnections()
 }
 

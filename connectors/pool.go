@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// A Pool is the transport of a connector. From Wake to Rest it keeps connections for later calls. At other
-// times no connection outlives the calls that use it, such as a check of credentials before the connector
-// runs, the rest of a delivery after that, and a test while it is stopped. While a setting switches the connector
+// A Pool is the transport of a connector. From Wake to Rest, while the connector runs or stands by for another
+// member, it keeps connections for later calls. At other times no connection outlives the calls that use it,
+// such as a check of credentials before that, the rest of a delivery afterwards, and a test while the
+// connector is stopped. While a setting switches the connector
 // off, it refuses requests without sending them. It is safe for concurrent use.
 type Pool struct {
 	next http.RoundTripper
@@ -25,14 +26,14 @@ type Pool struct {
 // are not. A nil off allows all.
 func NewPool(next http.RoundTripper, off func() string) *Pool { return &Pool{next: next, off: off} }
 
-// Wake says that the connector runs.
+// Wake says that the connector runs or stands by.
 func (p *Pool) Wake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.awake = true
 }
 
-// Rest says that the connector does not run any more.
+// Rest says that the connector neither runs nor stands by any more.
 func (p *Pool) Rest() {
 	p.mu.Lock()
 	p.awake = false

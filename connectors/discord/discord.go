@@ -76,6 +76,7 @@ var (
 	_ connectors.Streamer  = (*Connector)(nil)
 	_ connectors.Exclusive = (*Connector)(nil)
 	_ connectors.Verifier  = (*Connector)(nil)
+	_ connectors.Pooled    = (*Connector)(nil)
 )
 
 // New returns a connector for cfg. It does nothing before Run or Send.
@@ -156,7 +157,6 @@ func (c *Connector) nodes() int {
 // Run receives until ctx is done. A refused token and refused intents end it with a
 // PermanentError. It returns when all its goroutines have ended.
 func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
-	c.pool.Wake()
 	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error {
 		if c.pulse.Health().State == connectors.StateStandby {
 			c.pulse.Start()
@@ -174,6 +174,9 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 		return err
 	})
 }
+
+// Wake implements connectors.Pooled.
+func (c *Connector) Wake() { c.pool.Wake() }
 
 // CloseIdleConnections implements connectors.Pooled.
 func (c *Connector) CloseIdleConnections() { c.pool.Rest() }

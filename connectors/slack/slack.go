@@ -112,6 +112,7 @@ var (
 	_ connectors.Hooked    = (*Connector)(nil)
 	_ connectors.Addressed = (*Connector)(nil)
 	_ connectors.Verifier  = (*Connector)(nil)
+	_ connectors.Pooled    = (*Connector)(nil)
 )
 
 // An identity is the bot's own identity, from auth.test.
@@ -213,9 +214,11 @@ func (c *Connector) Ignored() int64 { return c.ignored.Load() }
 // Socket Mode end it with a PermanentError. It returns when all its sockets are
 // closed and all its goroutines have ended.
 func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
-	c.pool.Wake()
 	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error { return c.receive(ctx, h) })
 }
+
+// Wake implements connectors.Pooled.
+func (c *Connector) Wake() { c.pool.Wake() }
 
 // CloseIdleConnections implements connectors.Pooled.
 func (c *Connector) CloseIdleConnections() { c.pool.Rest() }

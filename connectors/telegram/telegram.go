@@ -128,6 +128,7 @@ var (
 	_ connectors.Addressed = (*Connector)(nil)
 	_ connectors.Inviter   = (*Connector)(nil)
 	_ connectors.Verifier  = (*Connector)(nil)
+	_ connectors.Pooled    = (*Connector)(nil)
 )
 
 // officialURL is Telegram's own server. Tokens of self-hosted servers may have
@@ -222,8 +223,6 @@ func (i *identity) name() string {
 
 // Run takes updates until ctx is done, or until Telegram refuses the token.
 func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
-	c.poll.http.Wake()
-	c.send.http.Wake()
 	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error { return c.run(ctx, h) })
 }
 
@@ -251,6 +250,12 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// Wake implements connectors.Pooled.
+func (c *Connector) Wake() {
+	c.poll.http.Wake()
+	c.send.http.Wake()
 }
 
 // CloseIdleConnections implements connectors.Pooled.

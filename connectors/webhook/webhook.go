@@ -102,6 +102,7 @@ var (
 	_ connectors.Hooked    = (*Connector)(nil)
 	_ connectors.Refusing  = (*Connector)(nil)
 	_ connectors.Verifier  = (*Connector)(nil)
+	_ connectors.Pooled    = (*Connector)(nil)
 )
 
 // New returns a connector for cfg. It does nothing before Run.
@@ -198,7 +199,6 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 		c.pulse.Stop(stop.Error())
 		return stop
 	}
-	c.pool.Wake()
 	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error {
 		c.intake.Open(h)
 		c.pulse.OK()
@@ -207,6 +207,9 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 		return context.Cause(ctx)
 	})
 }
+
+// Wake implements connectors.Pooled.
+func (c *Connector) Wake() { c.pool.Wake() }
 
 // CloseIdleConnections implements connectors.Pooled.
 func (c *Connector) CloseIdleConnections() { c.pool.Rest() }
