@@ -216,8 +216,12 @@ func TestLayoutByHand(t *testing.T) {
 		before[n.name] = *n
 	}
 	for _, at := range []flows.Layout{
-		{"confirm": {X: -400, Y: -300}}, {"confirm": {X: 900, Y: 62}, runs.End: {X: 0, Y: 0}}, {"planner": {X: 0, Y: 0}},
-		{"classify": {}, "planner": {}, "fallback": {}}, {"unknown": {X: 3, Y: 3}}, {"executor": {X: flows.MaxPosition, Y: -flows.MaxPosition}},
+		{"confirm": {X: -400, Y: -300}},
+		{"confirm": {X: 900, Y: 62}, runs.End: {X: 0, Y: 0}},
+		{"planner": {X: 0, Y: 0}},
+		{"classify": {}, "planner": {}, "fallback": {}},
+		{"unknown": {X: 3, Y: 3}},
+		{"executor": {X: flows.MaxPosition, Y: -flows.MaxPosition}},
 	} {
 		d := layoutAt(planShape, handPlaced{at: at, with: map[string]string{"summarize": "confirm"}})
 		for _, n := range d.nodes {
