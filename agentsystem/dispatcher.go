@@ -124,7 +124,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 		}
 		switch {
 		case ctx.Err() != nil:
-			d.start(due)
+			d.start(ctx, due)
 			return context.Cause(ctx)
 		case err != nil:
 			if d.members.Final(err) {
@@ -141,7 +141,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 		}
 		failures = 0
 		d.worker.Queue(ctx, due)
-		d.start(due)
+		d.start(ctx, due)
 	}
 }
 
@@ -165,11 +165,15 @@ func (d *dispatcher) room(ctx context.Context) (int, error) {
 }
 
 // start gives each agent to a worker. The worker may call leave to give its slot to
-// another one while it only waits.
-func (d *dispatcher) start(due []*inbox.AgentInbox) {
+// another one while it only waits. Once ctx is done, it waits for no slot: the grace ends all workers.
+func (d *dispatcher) start(ctx context.Context, due []*inbox.AgentInbox) {
 	for _, b := range due {
-		d.slots <- struct{}{}
-		leave := sync.OnceFunc(func() { <-d.slots })
+		leave := func() {}
+		select {
+		case d.slots <- struct{}{}:
+			leave = sync.OnceFunc(func() { <-d.slots })
+		case <-ctx.Done():
+		}
 		d.queue.leave(b.Lease.Agent)
 		d.workers.Go(func() {
 			defer leave()
@@ -193,6 +197,7 @@ func (d *dispatcher) end() {
 	late := time.AfterFunc(grace, func() { d.inboxes.End(inbox.ErrShutdown) })
 	defer late.Stop()
 	d.workers.Wait()
+	d.queue.signs.Wait()
 }
 
 // reschedule recomputes the due times of what waits for an agent; of all when id is

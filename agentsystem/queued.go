@@ -61,18 +61,16 @@ type wait struct {
 	next  time.Time // when it must be shown again
 }
 
-// works says whether signs may be shown.
+// works says whether signs may be shown. Those that are shown end then, for which it does not wait: the
+// platform may hang.
 func (q *queue) works(open bool) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.open = open
 	if !open {
 		for _, w := range q.waits {
 			w.cancel()
 		}
-	}
-	q.mu.Unlock()
-	if !open {
-		q.signs.Wait()
 	}
 }
 

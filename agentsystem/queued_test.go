@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
 )
 
@@ -93,6 +94,31 @@ func TestQueuedStatusEnds(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A shutdown ends runs after the grace, also while a platform that hangs has not taken the sign of a message.
+func TestShutdownDoesNotWaitForSigns(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		b := &board{lasts: 20 * time.Second}
+		r.line, r.maxRuns, r.grace = b.line(), 1, time.Second
+		var cut atomic.Int64 // by the clock, in ns
+		r.mind.before = func(ctx context.Context, _ llm.Request) error {
+			defer func() { cut.Store(time.Now().UnixNano()) }()
+			return rest(ctx, time.Hour)
+		}
+		r.start()
+		r.post(bob, asked("b", "begin"))
+		after(10 * time.Second)
+		b.slow = time.Hour
+		r.post(ann, asked("a1", "hello"))
+		after(time.Second) // the sign is on its way
+		began := time.Now()
+		r.shut()
+		if after := time.Unix(0, cut.Load()).Sub(began); after < time.Second || after > 1100*time.Millisecond {
+			t.Errorf("the run was cut after %v, want the grace of 1s", after)
+		}
+	})
 }
 
 // Where people see a typing indicator, it shows while a message waits; where neither others have the
