@@ -129,26 +129,45 @@ func (q *queue) Over(agent claybot.AgentID) <-chan struct{} {
 	return w.done
 }
 
-// end clears the sign of an agent whose worker is done, unless its run took it over.
+// end clears the sign of an agent whose worker is done, unless its run took it over. It does not wait for
+// the platform, so that one that hangs holds no worker.
 func (q *queue) end(agent claybot.AgentID) {
 	q.mu.Lock()
 	w := q.taken[agent]
 	delete(q.taken, agent)
 	q.mu.Unlock()
-	if w != nil {
+	if w == nil {
+		return
+	}
+	q.signs.Go(func() {
+		defer q.survive()
 		<-w.done
 		q.clear(w)
+	})
+}
+
+// survive, deferred, logs the panic of a connector: the message goes on without its sign.
+func (q *queue) survive() {
+	if x := recover(); x != nil {
+		q.log.Error("sign of a waiting message panicked", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
 	}
+}
+
+// drop forgets a wait whose sign ends. keeps reports whether a worker has it.
+func (q *queue) drop(w *wait) (keeps bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waits[w.agent] == w {
+		delete(q.waits, w.agent)
+	}
+	return w.keeps
 }
 
 func (q *queue) loop(ctx context.Context, w *wait, before <-chan struct{}) {
 	defer close(w.done)
 	defer w.cancel()
-	defer func() { // the message waits on without a sign
-		if x := recover(); x != nil {
-			q.log.Error("sign of a waiting message panicked", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
-		}
-	}()
+	defer q.drop(w)
+	defer q.survive()
 	if before != nil {
 		<-before
 	}
@@ -162,15 +181,10 @@ func (q *queue) loop(ctx context.Context, w *wait, before <-chan struct{}) {
 			q.show(ctx, w)
 		}
 	}
-	q.mu.Lock()
-	keeps = keeps || w.keeps
-	if q.waits[w.agent] == w {
-		delete(q.waits, w.agent)
+	if q.drop(w) || keeps {
+		return
 	}
-	q.mu.Unlock()
-	if !keeps {
-		q.clear(w)
-	}
+	q.clear(w)
 }
 
 // look reports whether a message waits for a worker, and otherwise whether a run, of this or of
