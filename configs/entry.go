@@ -12,6 +12,7 @@ import (
 type EntryKind struct {
 	Name   string // telegram, slack, discord, webhook, mcp or profile
 	Group  string // in which its entries stand
+	Local  bool   // only the machine of claybot may add one
 	Fields []EntryField
 }
 
@@ -21,6 +22,8 @@ type EntryField struct {
 	Form Form
 	Help Help
 	Main bool // most entries set it
+	// Local says that only the machine of claybot may set it, as IsLocal does of a key.
+	Local bool
 }
 
 // mainFields are the keys that most entries set, besides secrets.
@@ -29,16 +32,16 @@ var mainFields = []string{"match", "model", "command", "url", "scheme", "channel
 // EntryKinds returns all kinds with their keys, from the declarations.
 func EntryKinds() (all []EntryKind) {
 	for _, t := range connectorTypes {
-		all = append(all, EntryKind{t.name, "connectors", fieldsOf(reflect.TypeOf(t.plain()).Elem(), t.path)})
+		all = append(all, EntryKind{t.name, "connectors", IsLocal("connectors"), fieldsOf(reflect.TypeOf(t.plain()).Elem(), t.path)})
 	}
 	return append(all,
-		EntryKind{"mcp", "mcp", fieldsOf(reflect.TypeFor[MCPServer](), "")},
-		EntryKind{"profile", "agents", fieldsOf(reflect.TypeFor[Profile](), profilePath)})
+		EntryKind{"mcp", "mcp", IsLocal("mcp"), fieldsOf(reflect.TypeFor[MCPServer](), "")},
+		EntryKind{"profile", "agents", IsLocal("agents"), fieldsOf(reflect.TypeFor[Profile](), profilePath)})
 }
 
 func fieldsOf(t reflect.Type, path string) (all []EntryField) {
 	for _, k := range keysOf(t) {
-		f := EntryField{Name: k.name, Form: k.form(), Main: slices.Contains(mainFields, k.name)}
+		f := EntryField{Name: k.name, Form: k.form(), Main: slices.Contains(mainFields, k.name), Local: k.isLocal()}
 		if path != "" {
 			f.Help = HelpOf(strings.Replace(joinPath(path, k.name), "connectors.webhook.", "connectors.<name>.", 1))
 		}

@@ -21,11 +21,14 @@ func IsLocal(key string) bool { return slices.ContainsFunc(pathsOf(key), localPa
 func localPath(path string) bool {
 	for ; path != ""; path = path[:max(0, strings.LastIndexByte(path, '.'))] {
 		if k, ok := keyAt(path); ok {
-			return k.local || slices.Contains(localKinds, k.kind)
+			return k.isLocal()
 		}
 	}
 	return false
 }
+
+// isLocal is IsLocal for a declaration.
+func (k key) isLocal() bool { return k.local || slices.Contains(localKinds, k.kind) }
 
 // LocalChange returns the first local key, see IsLocal, whose value differs between two texts of a
 // file; empty for none. A list differs as a whole.

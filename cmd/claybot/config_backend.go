@@ -58,7 +58,7 @@ func sentenceOf(err error) string {
 }
 
 // Configuration implements web.Configuration.
-func (d configDesk) Configuration(context.Context) (web.ConfigView, error) {
+func (d configDesk) Configuration(ctx context.Context) (web.ConfigView, error) {
 	if d.env == nil {
 		return web.ConfigView{}, errNoConfig
 	}
@@ -84,17 +84,30 @@ func (d configDesk) Configuration(context.Context) (web.ConfigView, error) {
 			Kind: form.Kind, Words: form.Words, Limits: form.Limits, Help: help.Values, Default: help.Default,
 		})
 	}
+	v.Kinds = entryKinds(web.Local(ctx))
+	return v, nil
+}
+
+// entryKinds are the kinds of entries that a form can add. What only the machine of claybot may add or set is
+// left out, unless the form is there.
+func entryKinds(here bool) (all []web.ConfigKind) {
 	for _, k := range configs.EntryKinds() {
+		if k.Local && !here {
+			continue
+		}
 		kind := web.ConfigKind{Name: k.Name, Group: k.Group}
 		for _, x := range k.Fields {
+			if x.Local && !here {
+				continue
+			}
 			kind.Fields = append(kind.Fields, web.ConfigKey{Key: x.Name, Kind: x.Form.Kind, Words: x.Form.Words, Limits: x.Form.Limits, Help: x.Help.Values, Default: x.Help.Default})
 			if x.Main {
 				kind.Main++
 			}
 		}
-		v.Kinds = append(v.Kinds, kind)
+		all = append(all, kind)
 	}
-	return v, nil
+	return all
 }
 
 // begin locks the file for a change that is based on a version of it.

@@ -2,13 +2,58 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/claybot/claybot/web"
 )
+
+// What the form of a kind offers over the network can be set over the network: MCP servers, addresses and paths
+// were offered and always refused.
+func TestConfigEntryOffersWhatItTakes(t *testing.T) {
+	h := startDaemon(t, "model: demo\n", nil)
+	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
+	desk := configDesk{h.daemon}
+	view, err := desk.Configuration(h.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for _, k := range view.Kinds {
+		kinds = append(kinds, k.Name)
+		for i, x := range k.Fields {
+			value := "1"
+			switch {
+			case len(x.Words) > 0:
+				value = x.Words[0]
+			case x.Kind == "secret":
+				value = "FAKE-secret-for-tests-only"
+			}
+			out, err := desk.ChangeConfig(h.ctx, web.ConfigEdit{Kind: k.Name, Key: fmt.Sprintf("x%d", i), Fields: map[string]string{x.Key: value}})
+			var problem *web.Problem
+			if errors.As(err, &problem) && problem.Code == "values" { // the file would be wrong, not the caller
+				continue
+			}
+			if err != nil {
+				t.Errorf("%s.%s: %v", k.Name, x.Key, err)
+				continue
+			}
+			if _, err := desk.RevertConfig(h.ctx, out.Changes[0].N, "ann", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if want := []string{"telegram", "slack", "discord", "webhook", "profile"}; !slices.Equal(kinds, want) {
+		t.Errorf("kinds %q, want %q", kinds, want)
+	}
+	if all := entryKinds(true); len(all) != len(kinds)+1 {
+		t.Errorf("on the machine: %d kinds", len(all))
+	}
+}
 
 // A form adds a node of a kind in one change, which its revert undoes: a secret goes into a file of its own, what is
 // wrong is said of its field, and then nothing is written, no secret either.

@@ -14,7 +14,7 @@ import (
 func onMachine(key, why string) error {
 	return &web.Problem{
 		Status: http.StatusForbidden, Code: "local", Message: why + ": change this on the machine.",
-		Fix: "Run on the machine of claybot: claybot config set " + key, Fields: map[string]string{"value": why + ": change this on the machine."},
+		Fix: "Run on the machine of claybot: claybot config set " + key + " VALUE", Fields: map[string]string{"value": why + ": change this on the machine."},
 	}
 }
 
