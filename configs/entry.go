@@ -138,6 +138,7 @@ func (f EntryField) node(text string) (n *yaml.Node, fault string) {
 		doc.Content[0].LineComment = ""
 		return doc.Content[0], ""
 	case FormText:
+		n.Tag = "!!str" // also null and 123
 		if strings.ContainsAny(text, "\r\n") {
 			n.Style = yaml.DoubleQuotedStyle
 		}

@@ -21,6 +21,8 @@ func TestEntry(t *testing.T) {
 		{"mcp", "far", map[string]string{"url": "https://mcp.example/x", "trusted": "true", "timeout": "5s"}, "{url: 'https://mcp.example/x', timeout: 5s, trusted: true}", nil},
 		{"profile", "sales", map[string]string{"match": "[telegram]", "model": "gpt-5", "max_steps": "20"}, "{match: [telegram], model: gpt-5, max_steps: 20}", nil},
 		{"telegram", "Sales!", map[string]string{"token": "1234567:FAKE-telegram-token-for-tests-only", "delivery": "pigeon"}, "", []string{"delivery", "name", "token"}},
+		{"profile", "digits", map[string]string{"model": "123", "match": "[telegram]"}, `{match: [telegram], model: "123"}`, nil},
+		{"profile", "word", map[string]string{"model": "null"}, `{model: "null"}`, nil},
 		{"mcp", "files", map[string]string{"command": "[a"}, "", []string{"command"}},
 		{"dish", "x", nil, "", []string{"kind"}},
 	} {

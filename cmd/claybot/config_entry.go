@@ -65,8 +65,8 @@ func ofEntry(c web.ConfigEdit, err error) error {
 		return err
 	}
 	field, why := "name", problem.Fields["value"]
-	for name := range c.Fields {
-		if strings.Contains(why, c.Key+"."+name) {
+	for _, name := range slices.Sorted(maps.Keys(c.Fields)) { // of callback and callback_secret, the longer one
+		if strings.Contains(why, c.Key+"."+name) && (field == "name" || len(name) > len(field)) {
 			field = name
 		}
 	}

@@ -55,6 +55,18 @@ func TestConfigEntryOffersWhatItTakes(t *testing.T) {
 	}
 }
 
+// A fault of callback_secret stands at that field, never at callback.
+func TestFaultOfEntryAtItsField(t *testing.T) {
+	edit := web.ConfigEdit{Kind: "webhook", Key: "connectors.a", Fields: map[string]string{"callback": "x", "callback_secret": "y", "secret": "z"}}
+	for range 20 {
+		var problem *web.Problem
+		err := ofEntry(edit, &web.Problem{Fields: map[string]string{"value": "connectors.a.callback_secret: want env:NAME"}})
+		if !errors.As(err, &problem) || problem.Fields["callback_secret"] == "" {
+			t.Fatalf("the fault stands at %v", problem.Fields)
+		}
+	}
+}
+
 // A form adds a node of a kind in one change, which its revert undoes: a secret goes into a file of its own, what is
 // wrong is said of its field, and then nothing is written, no secret either.
 func TestConfigEntry(t *testing.T) {
