@@ -407,7 +407,7 @@ func messageOf(caller, key string) claybot.MessageID {
 func (a *completions) models(r *http.Request) (modelList, error) {
 	out := modelList{Object: "list", Data: []modelView{}}
 	caller := web.CallerOf(r)
-	if caller.Scope == web.Read { // which messages nobody
+	if caller.Scope == web.Read { // which sends messages to no agent
 		return out, nil
 	}
 	out.Data = append(out.Data, viewModel(anyModel, 0))
