@@ -1,7 +1,9 @@
 package storagetest
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -19,7 +21,9 @@ var flowTests = []storeTest{
 		b.flow("orders (dry run)", "m2", nil)
 		b.flow("order", "m3", nil)
 		is("two wait for their turn", 2, 0)
-		for _, a := range b.acquire(nodeOne, 3) {
+		acquired := b.acquire(nodeOne, 3) // in no order among agents
+		slices.SortFunc(acquired, func(x, y storage.Acquired) int { return cmp.Compare(x.Waiting[0].ID, y.Waiting[0].ID) })
+		for _, a := range acquired {
 			ok(b.Begin(b.ctx, a.Lease, claybot.RunID("r"+a.Waiting[0].ID), []claybot.MessageID{a.Waiting[0].ID}, storage.Beginning{}))(b)
 			switch a.Waiting[0].ID {
 			case "m1":
