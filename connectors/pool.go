@@ -10,9 +10,9 @@ import (
 
 // A Pool is the transport of a connector. From Wake to Rest, while the connector runs or stands by for another
 // member, it keeps connections for later calls. At other times no connection outlives the calls that use it,
-// such as a check of credentials before that, the rest of a delivery afterwards, and a test while the
-// connector is stopped. While a setting switches the connector
-// off, it refuses requests without sending them. It is safe for concurrent use.
+// such as a check of credentials before that, the rest of a delivery afterwards, and a test while the connector
+// is stopped. While a setting switches the connector off, it refuses requests without sending them. It is safe
+// for concurrent use.
 type Pool struct {
 	next http.RoundTripper
 	off  func() string

@@ -8,7 +8,7 @@ import (
 	"github.com/claybot/claybot/llm/anthropic/anthropictest"
 )
 
-// Documents arrive, with their names, also in results. A server that takes none is told of them in words, once and for all; a
+// Documents arrive, with their names, also in results. A server that takes none gets words about them, once and for all; a
 // document that is refused is left out of all further requests, and others are not.
 func TestDocuments(t *testing.T) {
 	d := llm.Document{Data: []byte("%PDF-1.4 a"), Name: "lease.pdf", Pages: 1}

@@ -33,8 +33,8 @@ func reading() llm.Request {
 	return r
 }
 
-// Documents arrive, those of results in a message of the user behind them all. A server that takes none is told of them in
-// words, once and for all; a document that is refused is left out of all further requests, and others are not.
+// Documents arrive, those of results in a message of the user behind them all. A server that takes none gets words about
+// them, once and for all; a document that is refused is left out of all further requests, and others are not.
 func TestDocuments(t *testing.T) {
 	for _, tt := range []struct {
 		fault               openaitest.Fault
