@@ -250,6 +250,11 @@ func (m *Membership) Elsewhere(d time.Duration) <-chan time.Time {
 	if m.alone != nil {
 		return nil
 	}
+	if d <= 0 {
+		now := make(chan time.Time, 1)
+		now <- time.Now()
+		return now
+	}
 	return time.After(d)
 }
 

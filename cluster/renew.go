@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -58,7 +59,7 @@ func (m *Membership) join(ctx context.Context) *Term {
 		// The store may have taken the renewal although the answer was lost.
 		m.leave(ctx, id)
 		m.cfg.Log.Error("failed to join the cluster, retrying", "err", err)
-		if !pause(ctx, m.patience()) {
+		if !claybot.Sleep(ctx, m.patience()) {
 			return nil
 		}
 	}
@@ -228,15 +229,3 @@ func (m *Membership) attempt() time.Duration { return min(m.cfg.TTL, DefaultTTL)
 
 // patience is the pause after a renewal that failed.
 func (m *Membership) patience() time.Duration { return min(time.Second, m.cfg.TTL/10) }
-
-// pause waits for d; false when ctx is done.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}

@@ -78,7 +78,7 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 	}
 	x.o.Route = d.follow(x.o.Route)
 	if x.isAfterFormer(ctx) {
-		pause(ctx, formerPause)
+		claybot.Sleep(ctx, formerPause)
 		return false
 	}
 	if r, ok := d.missed.take(o); ok { // known, although it could not be recorded
@@ -98,7 +98,7 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 	}
 	if err != nil {
 		about(d.cfg.Log, o).Error("failed to read the context of an outgoing message, retrying", "err", err)
-		pause(ctx, time.Second)
+		claybot.Sleep(ctx, time.Second)
 		return false
 	}
 	for ctx.Err() == nil && !l.lost {
@@ -119,7 +119,7 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 		}
 		if err != nil {
 			about(d.cfg.Log, o).Error("failed to record an attempt, retrying", "err", err)
-			pause(ctx, time.Second)
+			claybot.Sleep(ctx, time.Second)
 			return false
 		}
 		if done {
@@ -380,7 +380,7 @@ func (x *delivery) resolve(ctx context.Context, r storage.Resolution) {
 		if ctx.Err() != nil {
 			return // ambiguous at the next start
 		}
-		pause(ctx, time.Second)
+		claybot.Sleep(ctx, time.Second)
 	}
 }
 

@@ -187,7 +187,7 @@ func (d *Deliverer) Watch(ctx context.Context) {
 		dests, err := d.cfg.Reader.UnsentDests(ctx)
 		if err != nil && ctx.Err() == nil {
 			d.cfg.Log.Warn("failed to read the outbox, retrying", "err", err)
-			pause(ctx, time.Second)
+			claybot.Sleep(ctx, time.Second)
 			wake(d.kick)
 		}
 		if err == nil {

@@ -72,7 +72,7 @@ func (x *delivery) settle(ctx context.Context) (done bool) {
 		return x.byPolicy(ctx)
 	}
 	if wait := time.Until(x.ended.Add(settleTime << x.lookups)); wait > 0 {
-		pause(ctx, wait)
+		claybot.Sleep(ctx, wait)
 		return false
 	}
 	findCtx, cancel := context.WithTimeout(ctx, findTimeout)
@@ -85,13 +85,13 @@ func (x *delivery) settle(ctx context.Context) (done bool) {
 	case errors.As(err, &permanent):
 		return x.byPolicy(ctx)
 	case errors.As(err, &retry):
-		pause(ctx, time.Until(x.silences.obey(x.o.Route, retry)))
+		claybot.Sleep(ctx, time.Until(x.silences.obey(x.o.Route, retry)))
 	case err != nil && x.unknown >= maxTries:
 		return x.byPolicy(ctx)
 	case err != nil:
 		x.unknown++
 		about(x.cfg.Log, x.o).Info("lookup failed, retrying", "err", err)
-		pause(ctx, backoff(x.unknown))
+		claybot.Sleep(ctx, backoff(x.unknown))
 	case found && x.o.File != nil: // a file arrives whole or not at all
 		x.resolve(ctx, storage.Resolution{State: claybot.SendSent, Receipt: receipt})
 		return true

@@ -438,7 +438,7 @@ func (d *Deliverer) fill(ctx context.Context, l *lane) {
 	found, err := d.cfg.Reader.Unsent(ctx, l.dest, after, laneMemory)
 	if err != nil && ctx.Err() == nil {
 		d.cfg.Log.Error("failed to read the outbox, retrying", "err", err)
-		pause(ctx, time.Second)
+		claybot.Sleep(ctx, time.Second)
 	}
 	d.mu.Lock()
 	l.reading = false
@@ -448,15 +448,5 @@ func (d *Deliverer) fill(ctx context.Context, l *lane) {
 	case l.last == after && len(found) > 0: // otherwise rewound meanwhile, or at the end
 		l.queue, l.last = found, d.cfg.Members.Known(found[len(found)-1].N)
 		l.more = l.more || len(found) == laneMemory
-	}
-}
-
-// pause waits for d or until ctx is done.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
 	}
 }

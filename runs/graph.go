@@ -207,7 +207,7 @@ func (w *walk[S, O]) try(ctx context.Context, node string, visit int) (s *State[
 			break
 		}
 		s.dropped()
-		sleep(ctx, time.Second<<try)
+		claybot.Sleep(ctx, time.Second<<try)
 	}
 	if err == nil && !slices.Contains(w.Edges[node], next) {
 		err = &Error{Code: CodeGraph, Text: fmt.Sprintf("graph %s: no edge leads from %s to %.80q", w.Name, node, next)}
@@ -259,16 +259,6 @@ func Ended(ctx context.Context) error {
 		return &Error{Code: CodeDeadline, Text: "the run reached its time limit", Err: cause}
 	}
 	return cause
-}
-
-// sleep waits for d or the end of ctx.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 // A Shape is a graph to be drawn.

@@ -138,7 +138,7 @@ func New(cfg Config) *Engine {
 		cfg.Schema = func(claybot.Agent, string) string { return "" }
 	}
 	if cfg.Sleep == nil {
-		cfg.Sleep = claybot.Sleep
+		cfg.Sleep = func(ctx context.Context, d time.Duration) { claybot.Sleep(ctx, d) }
 	}
 	return &Engine{&cfg}
 }

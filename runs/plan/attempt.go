@@ -84,7 +84,7 @@ func (c *caller) attempt(ctx context.Context, st Step, call claybot.ToolCall, sp
 			return t
 		}
 		c.cfg.log(c.s).Info("retrying step", "step", st.ID, "tool", st.Tool, "attempt", n, "code", fault.Code)
-		if !sleep(ctx, pause(c.policy.RetryBase, n, fault.After)) {
+		if !claybot.Sleep(ctx, pause(c.policy.RetryBase, n, fault.After)) {
 			return t
 		}
 	}
@@ -177,7 +177,7 @@ func (c *caller) admit(ctx context.Context, user string, call claybot.ToolCall) 
 			}
 		}
 		rest := max(fault.After, time.Second)
-		if !sleep(ctx, rest) {
+		if !claybot.Sleep(ctx, rest) {
 			return fault, nil
 		}
 		waited += rest
@@ -229,16 +229,4 @@ func pause(base time.Duration, n int, asked time.Duration) time.Duration {
 	}
 	d -= rand.N(d/4 + 1)
 	return max(d, min(asked, maxPause))
-}
-
-// sleep waits for d; false: ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
