@@ -4,8 +4,6 @@ import (
 	_ "embed" // helpText
 	"strings"
 	"sync"
-
-	"github.com/claybot/claybot/lazyregexp"
 )
 
 // helpText has the rows of docs/configuration.md about keys; a test keeps the two the same.
@@ -57,27 +55,4 @@ func helpNames(path string) []string {
 		all = append(all, "connectors.<name>."+own)
 	}
 	return append(all, path)
-}
-
-var (
-	helpRow  = lazyregexp.New("(?m)^\\| `([a-z][^`]*)` \\| (.*) \\| ?(.*?) ?\\|$")
-	helpSee  = lazyregexp.New(`[,;.]? ?\b[Ss]ee \[[^\]]*\]\([^)]*\)`)
-	helpLink = lazyregexp.New(`\[([^\]]*)\]\([^)]*\)`)
-)
-
-// helpRows returns the text of help.tsv for the guide: links, which lead nowhere outside of
-// it, are plain words.
-func helpRows(guide string) string {
-	var b strings.Builder
-	for _, m := range helpRow.FindAllStringSubmatch(guide, -1) {
-		for i, cell := range m[1:] {
-			if i > 0 {
-				b.WriteByte('\t')
-				cell = helpLink.ReplaceAllString(helpSee.ReplaceAllString(cell, ""), "$1")
-			}
-			b.WriteString(cell)
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
 }

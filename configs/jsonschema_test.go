@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,29 @@ import (
 )
 
 var update = flag.Bool("update", false, "write help.tsv")
+
+var (
+	helpRow  = regexp.MustCompile("(?m)^\\| `([a-z][^`]*)` \\| (.*) \\| ?(.*?) ?\\|$")
+	helpSee  = regexp.MustCompile(`[,;.]? ?\b[Ss]ee \[[^\]]*\]\([^)]*\)`)
+	helpLink = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+)
+
+// helpRows returns the text of help.tsv for the guide: links, which lead nowhere outside of
+// it, are plain words.
+func helpRows(guide string) string {
+	var b strings.Builder
+	for _, m := range helpRow.FindAllStringSubmatch(guide, -1) {
+		for i, cell := range m[1:] {
+			if i > 0 {
+				b.WriteByte('\t')
+				cell = helpLink.ReplaceAllString(helpSee.ReplaceAllString(cell, ""), "$1")
+			}
+			b.WriteString(cell)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
 
 // The help of keys is that of docs/configuration.md, and every key has one.
 func TestHelp(t *testing.T) {

@@ -55,9 +55,7 @@ type Platform struct {
 
 const stableIDs = "; names can change hands, only ids count: let the person write to the bot, then see `claybot pair`"
 
-// All returns the platforms, in the order in which messages name them.
-func All() []Platform { return all }
-
+// all are the platforms, in the order in which messages name them.
 var all = []Platform{
 	{
 		Telegram,
