@@ -39,6 +39,7 @@ nodes:
 `})
 				r.start()
 				r.post(bob, msg("hi", "hi"))
+				after(time.Second)
 				r.post(ann, msg("o1", "order tea"))
 				after(10 * time.Second)
 				open, err := r.system.Questions.Answers.OpenQuestions(r.Context(), "")
