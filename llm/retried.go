@@ -10,11 +10,13 @@ import (
 )
 
 const (
-	maxTries      = 3
-	maxRetryAfter = time.Minute // longer waits are the caller's business
-	minBackoff    = 500 * time.Millisecond
-	maxBackoff    = 8 * time.Second
+	maxTries   = 3
+	minBackoff = 500 * time.Millisecond
+	maxBackoff = 8 * time.Second
 )
+
+// MaxRetryAfter is the longest wait between two tries of a call: what a provider asks for beyond it is the caller's business.
+const MaxRetryAfter = time.Minute
 
 // Retries configures the retries of failed calls. Zero fields mean the default.
 type Retries struct {
@@ -122,7 +124,7 @@ func (m *retried) backoff(ctx context.Context, try int, err *Error, until time.T
 		}
 		wait = minBackoff + rand.N(ceiling-minBackoff)
 	}
-	if wait > min(maxRetryAfter, left) {
+	if wait > min(MaxRetryAfter, left) {
 		return 0, false
 	}
 	if end, ok := ctx.Deadline(); ok && time.Until(end) <= wait {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/llm/provider"
@@ -21,6 +22,7 @@ type problem struct {
 	param   string
 	message string
 	loc     string // the field, as pydantic names it
+	wait    time.Duration
 	body    string // lower case, for signs that have no field of their own
 }
 
@@ -58,7 +60,32 @@ func (p *problem) read(v any) {
 				p.loc += text(part) + "."
 			}
 		}
+		p.wait = waitOf(v, time.Now())
 	}
+}
+
+// waitOf is how long an error asks to wait: by Google's RetryInfo among its details, or by the header of a limit that OpenRouter
+// repeats in it, with the milliseconds since 1970 when the limit ends. Google cuts fractions of a second off
+// (github.com/googleapis/python-genai/pull/2114, read in November 2026), so a whole number of seconds is too early.
+func waitOf(v map[string]any, now time.Time) time.Duration {
+	details, _ := v["details"].([]any) // nil has no elements
+	for _, d := range details {
+		info, _ := d.(map[string]any) // a nil map has no values
+		if kind := text(info["@type"]); !strings.HasSuffix(kind, "google.rpc.RetryInfo") {
+			continue
+		}
+		wait, err := time.ParseDuration(text(info["retryDelay"]))
+		if err == nil && wait > 0 && wait == wait.Truncate(time.Second) {
+			wait += time.Second
+		}
+		return wait
+	}
+	metadata, _ := v["metadata"].(map[string]any)
+	headers, _ := metadata["headers"].(map[string]any)
+	if ms, err := strconv.ParseInt(text(headers["X-RateLimit-Reset"]), 10, 64); err == nil {
+		return time.UnixMilli(ms).Sub(now)
+	}
+	return 0
 }
 
 func text(v any) string {
@@ -106,6 +133,7 @@ func (a *api) Problem(status int, body []byte) provider.Problem {
 	out := provider.Problem{
 		Status: p.status, Message: p.message, KeyName: "OPENAI_API_KEY",
 		Account: p.account(), Quota: p.has(quotaSigns...), TooLong: p.status >= 400 && p.has(contextSigns...),
+		Wait: p.wait,
 	}
 	out.Refused, out.Once = p.refused()
 	return out

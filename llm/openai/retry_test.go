@@ -22,8 +22,14 @@ import (
 // in simulated time.
 func inBubble(t *testing.T, fn func(t *testing.T, s *openaitest.Server, c llm.Model)) {
 	t.Helper()
+	inBubbleOf(t, "", fn)
+}
+
+// inBubbleOf is inBubble with an emulator of a dialect.
+func inBubbleOf(t *testing.T, dialect openaitest.Dialect, fn func(t *testing.T, s *openaitest.Server, c llm.Model)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := openaitest.New(openaitest.Config{})
+		s := openaitest.New(openaitest.Config{Dialect: dialect})
 		dial, stop := s.Pipe()
 		tr := provider.NewTransport()
 		tr.Proxy = nil
@@ -178,6 +184,41 @@ func TestStalls(t *testing.T) {
 				resp, err := c.Chat(t.Context(), ask("x"))
 				if err != nil || resp.Text != reply.Text || len(resp.Calls) != len(reply.Calls) || s.Calls() != 1 {
 					t.Errorf("got %+v, %v after %d calls", resp, err, s.Calls())
+				}
+			})
+		})
+	}
+}
+
+// How long a limit lasts is obeyed in the form that each provider has for it, not only in Retry-After. What only says when a limit
+// is whole again delays the next try by a minute at most; what says when to come back ends the call beyond that.
+func TestRateLimits(t *testing.T) {
+	for _, tt := range []struct {
+		dialect openaitest.Dialect
+		reset   time.Duration
+		want    time.Duration // until the answer; the end of the call after one request when it is 0
+	}{
+		{"", 7 * time.Second, 7 * time.Second},
+		{"", 6 * time.Minute, time.Minute},
+		{openaitest.Azure, 26 * time.Second, 26 * time.Second},
+		{openaitest.Gemini, 34070 * time.Millisecond, 34070 * time.Millisecond},
+		{openaitest.Gemini, 34 * time.Second, 35 * time.Second}, // without the fraction that was cut off
+		{openaitest.Gemini, time.Hour, 0},
+		{openaitest.OpenRouter, 20 * time.Second, 20 * time.Second},
+		{openaitest.OpenRouter, 12 * time.Hour, 0},
+	} {
+		t.Run(fmt.Sprintf("%s/%s", tt.dialect, tt.reset), func(t *testing.T) {
+			inBubbleOf(t, tt.dialect, func(t *testing.T, s *openaitest.Server, c llm.Model) {
+				s.Script(openaitest.Reply{Fault: openaitest.FaultRate, Reset: tt.reset}, openaitest.Reply{Text: "ok"})
+				start := time.Now()
+				resp, err := c.Chat(t.Context(), ask("x"))
+				took := time.Since(start)
+				if e, limited := errors.AsType[*llm.Error](err); tt.want == 0 {
+					if !limited || e.Class != llm.Rate || s.Calls() != 1 || e.RetryAfter < tt.reset-time.Second || e.RetryAfter > tt.reset+time.Second {
+						t.Errorf("got %+v after %d calls", err, s.Calls())
+					}
+				} else if err != nil || resp.Text != "ok" || s.Calls() != 2 || took < tt.want || took > tt.want+time.Millisecond {
+					t.Errorf("got %+v, %v after %d calls in %v, want %v", resp, err, s.Calls(), took, tt.want)
 				}
 			})
 		})

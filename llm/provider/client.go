@@ -248,7 +248,11 @@ func (c *Client) header(content, accept string) http.Header {
 func (c *Client) refusal(x *Exchange) *Failure {
 	f := c.failure(c.api.Problem(x.Status(), x.Problem()))
 	f.Status = x.Status()
-	f.RetryAfter = RetryAfter(x.Header(), time.Now())
+	now := time.Now()
+	f.RetryAfter = cmp.Or(RetryAfter(x.Header(), now), f.RetryAfter)
+	if f.Class == llm.Rate && f.RetryAfter == 0 {
+		f.RetryAfter = limited(x.Header(), now)
+	}
 	if f.Class == llm.Transient && f.RetryAfter > 0 && (f.Status == http.StatusServiceUnavailable || f.Status == StatusOverloaded) {
 		f.Class = llm.Rate
 	}

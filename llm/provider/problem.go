@@ -2,7 +2,6 @@ package provider
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,12 +16,13 @@ const StatusOverloaded = 529
 // A Problem is what a server says went wrong.
 type Problem struct {
 	Status  int
-	Message string // in the provider's words
-	KeyName string // the variable that holds the key
-	Account bool   // it is of the key or the account, not of the request
-	Quota   bool   // the account's quota is used up
-	TooLong bool   // the conversation does not fit
-	Paid    bool   // the provider counted tokens for the answer that it ended so
+	Message string        // in the provider's words
+	KeyName string        // the variable that holds the key
+	Account bool          // it is of the key or the account, not of the request
+	Quota   bool          // the account's quota is used up
+	TooLong bool          // the conversation does not fit
+	Paid    bool          // the provider counted tokens for the answer that it ended so
+	Wait    time.Duration // asked for in the body, 0 when it was not
 	// Refused are the optional fields that the server never accepts, Once those that it
 	// does not accept as they are in this request.
 	Refused, Once uint32
@@ -99,37 +99,10 @@ func (c *Client) explained(f *Failure) *Failure {
 		if m := c.Redactor.Short(p.Message); m != "" {
 			text += ": " + m
 		}
-		f.Error = &llm.Error{Class: p.class(), Account: p.Account, Text: text, Paid: p.Paid}
+		f.Error = &llm.Error{Class: p.class(), Account: p.Account, Text: text, Paid: p.Paid, RetryAfter: bounded(p.Wait.Seconds())}
 		f.problem, f.refused, f.once = nil, p.Refused, p.Once
 	}
 	return f
-}
-
-// RetryAfter reads how long a provider asks to wait: milliseconds in a header
-// of its own, else seconds or a date. It is 0 when nothing usable is there, and
-// a year at most.
-func RetryAfter(h http.Header, now time.Time) time.Duration {
-	if ms, ok := number(h.Get("Retry-After-Ms")); ok {
-		return bounded(ms / 1000)
-	}
-	v := h.Get("Retry-After")
-	if s, ok := number(v); ok {
-		return bounded(s)
-	}
-	if at, err := http.ParseTime(v); err == nil {
-		return bounded(at.Sub(now).Seconds())
-	}
-	return 0
-}
-
-func number(s string) (float64, bool) {
-	f, err := strconv.ParseFloat(s, 64)
-	return f, err == nil && f == f // not NaN
-}
-
-func bounded(seconds float64) time.Duration {
-	const year = 365 * 24 * 3600
-	return time.Duration(max(0, min(seconds, year)) * float64(time.Second))
 }
 
 var (

@@ -28,14 +28,27 @@ type Reply struct {
 	Border int           // bytes in one write to the network, regardless of events
 
 	Fault      Fault
-	CutAt      int    // for FaultCut and FaultStall: after so many bytes
-	Drip       string // for FaultDrip
-	RetryAfter string // a header of faults with an error status
-	Location   string // for FaultRedirect
+	CutAt      int           // for FaultCut and FaultStall: after so many bytes
+	Drip       string        // for FaultDrip
+	RetryAfter string        // a header of faults with an error status
+	Reset      time.Duration // for FaultRate: how long the limit of input tokens lasts, told by the headers of limits
+	Location   string        // for FaultRedirect
 }
 
 // Usage is what an answer says it took. Input is without what the cache took.
 type Usage struct{ Input, CacheRead, CacheWrite, Output, Thinking int }
+
+// limits are the headers of rate limits, names and values.
+func (r Reply) limits() []string {
+	if r.Reset <= 0 {
+		return nil
+	}
+	at := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
+	return []string{
+		"Anthropic-Ratelimit-Requests-Limit", "1000", "Anthropic-Ratelimit-Requests-Remaining", "999", "Anthropic-Ratelimit-Requests-Reset", at(0),
+		"Anthropic-Ratelimit-Input-Tokens-Limit", "80000", "Anthropic-Ratelimit-Input-Tokens-Remaining", "0", "Anthropic-Ratelimit-Input-Tokens-Reset", at(r.Reset),
+	}
+}
 
 func (r Reply) stop() string {
 	switch {
@@ -130,7 +143,7 @@ func (f Fault) status(r Request, reply Reply) *apiError {
 	}
 	switch f {
 	case FaultRate:
-		return e(429, "rate_limit_error", "This request would exceed your organization's rate limit.")
+		return e(429, "rate_limit_error", "This request would exceed your organization's rate limit.", reply.limits()...)
 	case FaultOverloaded:
 		return e(529, "overloaded_error", "Overloaded")
 	case FaultServer:

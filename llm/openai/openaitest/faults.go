@@ -11,7 +11,7 @@ type Fault string
 
 // Faults that answer with an error status.
 const (
-	FaultRate          Fault = "rate"           // 429; Reply.RetryAfter is the header's value
+	FaultRate          Fault = "rate"           // 429; Reply.RetryAfter is the header's value, or Reply.Reset says how long
 	FaultRateMS        Fault = "rate_ms"        // 429; Reply.RetryAfter goes into retry-after-ms
 	FaultQuota         Fault = "quota"          // 429 insufficient_quota
 	FaultTimeout       Fault = "timeout"        // 408
@@ -85,13 +85,13 @@ const (
 // kind of fault.
 func (f Fault) status(r Request, reply Reply) *apiError {
 	e := func(status int, kind, code, message string, header ...string) *apiError {
-		out := &apiError{status: status, Type: kind, Message: message}
+		out := &apiError{status: status, Type: kind, Message: message, header: map[string]string{}}
 		if code != "" {
 			out.Code = code
 		}
 		for i := 0; i+1 < len(header); i += 2 {
 			if header[i+1] != "" {
-				out.header = map[string]string{header[i]: header[i+1]}
+				out.header[header[i]] = header[i+1]
 			}
 		}
 		return out
@@ -99,7 +99,9 @@ func (f Fault) status(r Request, reply Reply) *apiError {
 	const invalid, failed = "invalid_request_error", "server_error"
 	switch f {
 	case FaultRate:
-		return e(429, "requests", "rate_limit_exceeded", "Rate limit reached.", "Retry-After", reply.RetryAfter)
+		out := e(429, "requests", "rate_limit_exceeded", "Rate limit reached.", "Retry-After", reply.RetryAfter)
+		out.reset = reply.Reset
+		return out
 	case FaultRateMS:
 		return e(429, "requests", "rate_limit_exceeded", "Rate limit reached.", "Retry-After-Ms", reply.RetryAfter)
 	case FaultQuota:

@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // key is the key of a request.
@@ -70,6 +72,32 @@ func (d Dialect) write(w http.ResponseWriter, e *apiError) {
 		w.Header().Set(k, v)
 	}
 	type object = map[string]any
+	switch {
+	case e.reset <= 0:
+	case d == "":
+		h := w.Header()
+		h.Set("X-Ratelimit-Limit-Requests", "60")
+		h.Set("X-Ratelimit-Remaining-Requests", "59")
+		h.Set("X-Ratelimit-Reset-Requests", "1s")
+		h.Set("X-Ratelimit-Limit-Tokens", "150000")
+		h.Set("X-Ratelimit-Remaining-Tokens", "12")
+		h.Set("X-Ratelimit-Reset-Tokens", e.reset.String())
+	case d == Azure:
+		w.Header().Set("X-Ratelimit-Remaining-Tokens", "0")
+		w.Header().Set("X-Ratelimit-Reset-Tokens", strconv.Itoa(int(e.reset.Seconds())))
+	case d == Gemini:
+		writeJSON(w, e.status, []object{{"error": object{"code": e.status, "message": e.Message, "status": "RESOURCE_EXHAUSTED", "details": []object{
+			{"@type": "type.googleapis.com/google.rpc.Help"},
+			{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": strconv.FormatFloat(e.reset.Seconds(), 'f', -1, 64) + "s"},
+		}}}})
+		return
+	case d == OpenRouter:
+		at := strconv.FormatInt(time.Now().Add(e.reset).UnixMilli(), 10)
+		writeJSON(w, e.status, object{"error": object{"code": e.status, "message": e.Message, "metadata": object{
+			"headers": object{"X-RateLimit-Limit": "20", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": at},
+		}}})
+		return
+	}
 	switch d {
 	case Gemini:
 		status := map[int]string{400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}[e.status]

@@ -34,10 +34,11 @@ type Reply struct {
 	Ended  func()          // called when a stream was written, or its client has left
 
 	Fault      Fault
-	CutAt      int    // for FaultCut and FaultStall: after so many bytes
-	RetryAfter string // for FaultRate, FaultRateMS and FaultUnavailable
-	Drip       string // for FaultDrip
-	Location   string // for FaultRedirect
+	CutAt      int           // for FaultCut and FaultStall: after so many bytes
+	RetryAfter string        // for FaultRate, FaultRateMS and FaultUnavailable
+	Reset      time.Duration // for FaultRate: how long the limit lasts, told as the server tells it
+	Drip       string        // for FaultDrip
+	Location   string        // for FaultRedirect
 }
 
 // Usage is what an answer says it took.

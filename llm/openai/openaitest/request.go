@@ -344,6 +344,7 @@ func (r *Request) addTools(in []wireTool) *apiError {
 type apiError struct {
 	status  int
 	header  map[string]string
+	reset   time.Duration
 	Message string `json:"message"`
 	Type    string `json:"type"`
 	Param   any    `json:"param"`
