@@ -1,5 +1,5 @@
 // A program with a client that a generator made of GET /openapi.json: it starts a run, waits for its end, and
-// prints its state and output, and then an event of it.
+// prints its state and output. The client makes each request once, so the program tries again, with a key.
 package main
 
 import (
@@ -23,20 +23,44 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	text := os.Args[2]
-	started, err := c.StartRunWithResponse(ctx, nil, claybot.StartRequest{Text: &text, Descriptor: &claybot.Target{ChannelId: "go"}})
-	if err != nil || started.JSON202 == nil {
-		log.Fatalf("start: %v, %+v", err, started)
+	text, key := os.Args[2], os.Args[3]
+	started := again(ctx, func(ctx context.Context) (*claybot.StartRunResponse, error) {
+		return c.StartRunWithResponse(ctx, nil, claybot.StartRequest{Text: &text, Descriptor: &claybot.Target{ChannelId: key}, IdempotencyKey: &key})
+	})
+	if started.JSON202 == nil {
+		log.Fatalf("start: %s", started.Body)
 	}
 	for {
-		out, err := c.GetRunOutputWithResponse(ctx, started.JSON202.RunId, nil)
-		if err != nil || out.JSON200 == nil {
-			log.Fatalf("output: %v, %+v", err, out)
+		out := again(ctx, func(ctx context.Context) (*claybot.GetRunOutputResponse, error) {
+			return c.GetRunOutputWithResponse(ctx, started.JSON202.RunId, nil)
+		})
+		if out.JSON200 == nil {
+			log.Fatalf("output: %s", out.Body)
 		}
-		if out.JSON200.State == "SUCCEEDED" {
+		switch out.JSON200.State {
+		case "SUCCEEDED":
 			fmt.Println(out.JSON200.State, out.JSON200.Output)
+			return
+		case "FAILED":
+			fmt.Println(out.JSON200.State, out.JSON200.Error.Text)
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// again makes a request until claybot has answered it.
+func again[T interface{ StatusCode() int }](ctx context.Context, request func(context.Context) (T, error)) T {
+	for {
+		once, cancel := context.WithTimeout(ctx, 3*time.Second)
+		got, err := request(once)
+		cancel()
+		if err == nil && got.StatusCode() != http.StatusTooManyRequests && got.StatusCode() < http.StatusInternalServerError {
+			return got
+		}
+		if ctx.Err() != nil {
+			log.Fatal("no answer in a minute: ", err)
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
 }
