@@ -118,6 +118,9 @@ func (p Prices) Cost(model string, u claybot.Usage) (microUSD int64, known bool)
 // to it cost more. It is unknown for an unknown model.
 func (p Prices) Saved(model string, u claybot.Usage) (microUSD int64, known bool) {
 	cost, known := p.Cost(model, u)
+	if !known {
+		return 0, false
+	}
 	plain, _ := p.Cost(model, claybot.Usage{Input: u.Input, Output: u.Output})
-	return plain - cost, known
+	return plain - cost, true
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/webchat"
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/jsonlines"
@@ -136,6 +137,7 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 	})...)
 	routes = append(routes, dashboard.Routes(dashboard.Config{
 		Backend: backend, Tasks: box.tasks, Heartbeats: box.heartbeats, Tooling: tooling, Usage: db, Budgets: d.limiter, Log: d.log, Version: version,
+		Prices: func() llm.Prices { return pricesIn(*d.config.Load()) },
 	})...)
 	routes = append(routes, l.metrics.Routes()...)
 	routes = append(routes, d.hookRoutes()...)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -21,6 +22,8 @@ var templates embed.FS
 type Config struct {
 	Backend web.Backend
 	Usage   storage.Usages
+	// Prices returns the prices that are set now, for what caches saved; nil: none is known.
+	Prices func() llm.Prices
 	// Tasks and Heartbeats are nil where cron or the heartbeat is off.
 	Tasks      web.Tasks
 	Heartbeats web.Heartbeats
@@ -99,7 +102,7 @@ func sections(cfg Config, p *pages) []section {
 		&flowPages{pages: p, rows: rows, asked: asked, flows: b.Flows, edits: b.FlowEditor != nil, agents: b.Agents, runs: b.Runs, system: b.System},
 		&flowEditPages{pages: p, editor: b.FlowEditor},
 		&deliveryPages{pages: p, outbox: b.Outbox, system: b.System},
-		&usagePages{pages: p, budgets: budgets, usage: cfg.Usage},
+		&usagePages{pages: p, budgets: budgets, usage: cfg.Usage, prices: cfg.Prices},
 		&accessPages{pages: p, access: b.Access, directory: b.Directory, system: b.System},
 		&nodePages{pages: p, nodes: b.Nodes, config: &configPages{p, b.Configuration}},
 		&configPages{pages: p, config: b.Configuration},

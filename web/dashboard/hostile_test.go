@@ -71,12 +71,12 @@ func casesOf(x string, who viewer) []pageCase {
 	waiting.State = claybot.SendWaiting
 	sums := []storage.Spent{{Day: x, Agent: claybot.AgentID(x), Owner: x, Model: x, Type: claybot.AgentType(x), Usage: claybot.Usage{Input: 5, Estimated: true}}}
 	usage := usageView{
-		viewer: who, period: periodOf("7", at), By: storage.ByOwner, ByWords: "User", Days: tabulate(storage.ByDay, sums, sums),
-		Split: tabulate(storage.ByOwner, sums, sums), Durations: []storage.Latency{{Day: x, What: x}, {Day: "d", What: storage.LatencyModel + x}},
+		viewer: who, period: periodOf("7", at), By: storage.ByOwner, ByWords: "User", Days: tabulate(storage.ByDay, sums, sums, nil),
+		Split: tabulate(storage.ByOwner, sums, sums, nil), Durations: []storage.Latency{{Day: x, What: x}, {Day: "d", What: storage.LatencyModel + x}},
 	}
 	usage.links()
 	agents := usage
-	agents.Split = tabulate(storage.ByAgent, sums, sums)
+	agents.Split = tabulate(storage.ByAgent, sums, sums, nil)
 	status := overview.Status{
 		Version: x, Uptime: x, StoreStatus: overview.StoreStatus{Inbox: overview.InboxStatus{Waiting: 3, Oldest: 7}},
 		Connectors:    []overview.ConnectorStatus{{Name: x, Health: connectors.Health{State: x, Err: x, LastOK: at}}, {Name: x, Health: connectors.Health{State: connectors.StateStopped, Err: x}}},

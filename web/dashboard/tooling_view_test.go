@@ -68,7 +68,7 @@ func TestUsageByChannel(t *testing.T) {
 		{Channel: "slack:C1", Connector: "slack", Usage: claybot.Usage{CostMicroUSD: 5}}, {Channel: "slack:C2", Connector: "slack", Usage: claybot.Usage{CostMicroUSD: 7}}, {},
 	}
 	got := addUp(sums, []storage.Spent{{Channel: "slack:C1", Connector: "slack", Usage: claybot.Usage{CostMicroUSD: 4}}})
-	table := tabulate(storage.ByChannel, got, got)
+	table := tabulate(storage.ByChannel, got, got, nil)
 	want := []string{"slack:C1", "slack:C2", "none"}
 	for i, w := range want {
 		if table.Rows[i].Label != w {

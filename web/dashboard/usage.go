@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -18,6 +19,7 @@ type usagePages struct {
 	*pages
 	budgets *budgetPages
 	usage   storage.Usages
+	prices  func() llm.Prices // nil: none is known
 	books   bookkeeper
 }
 
@@ -94,9 +96,17 @@ func (b *usagePages) read(load func(*usagePages, context.Context, *usageView) er
 
 func (b *usagePages) readDays(ctx context.Context, v *usageView) error {
 	days, byModel, err := b.books.both(ctx, b.usage, v.period, storage.ByDay)
-	v.Days = tabulate(storage.ByDay, days, byModel)
+	v.Days = tabulate(storage.ByDay, days, byModel, b.known())
 	slices.Reverse(v.Days.Rows) // the newest first
 	return err
+}
+
+// known returns the prices that are set now.
+func (b *usagePages) known() llm.Prices {
+	if b.prices == nil {
+		return nil
+	}
+	return b.prices()
 }
 
 // readUsage sums up the period.
@@ -108,7 +118,7 @@ func (b *usagePages) readUsage(ctx context.Context, v *usageView) error {
 	if err != nil {
 		return err
 	}
-	v.Split = tabulate(v.By, split, byModel)
+	v.Split = tabulate(v.By, split, byModel, b.known())
 	v.Durations, err = b.books.took(ctx, b.usage, v.period)
 	slices.SortStableFunc(v.Durations, func(a, b storage.Latency) int {
 		if a.Day != b.Day {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -67,6 +68,10 @@ type spend struct {
 	// Calls are the calls without a price, where others of the same model have one.
 	Calls     int64
 	Estimated bool
+	// Saved is what the caches of providers saved, at the prices that are set now, less than nothing where writing to them
+	// cost more; of models with a price alone, and unknown unless Priced.
+	Saved  int64
+	Priced bool
 }
 
 // spendOf is what calls of one model cost.
@@ -84,7 +89,18 @@ func spendOf(u claybot.Usage, model string) spend {
 }
 
 func (c spend) add(d spend) spend {
-	return spend{c.MicroUSD + d.MicroUSD, c.Free + d.Free, c.Unpriced + d.Unpriced, c.Calls + d.Calls, c.Estimated || d.Estimated}
+	return spend{c.MicroUSD + d.MicroUSD, c.Free + d.Free, c.Unpriced + d.Unpriced, c.Calls + d.Calls, c.Estimated || d.Estimated, c.Saved + d.Saved, c.Priced || d.Priced}
+}
+
+// CacheSaved is what caches saved; a dash if no model has a price.
+func (c spend) CacheSaved() string {
+	switch {
+	case !c.Priced:
+		return "–"
+	case c.Saved < 0:
+		return "−" + money(-c.Saved)
+	}
+	return money(c.Saved)
 }
 
 // Known is the part with a known price, or that there is none.
@@ -126,12 +142,14 @@ type spentTable struct {
 }
 
 // tabulate makes a table of sums. byModel has the same sums by model as well, which
-// tells tokens of an unknown price from free ones.
-func tabulate(by string, sums, byModel []storage.Spent) spentTable {
+// tells tokens of an unknown price from free ones, and what caches saved at prices.
+func tabulate(by string, sums, byModel []storage.Spent, prices llm.Prices) spentTable {
 	costs := make(map[string]spend, len(sums))
 	for _, s := range byModel {
 		key := keyOf(by, s)
-		costs[key] = costs[key].add(spendOf(s.Usage, s.Model))
+		cost := spendOf(s.Usage, s.Model)
+		cost.Saved, cost.Priced = prices.Saved(s.Model, s.Usage)
+		costs[key] = costs[key].add(cost)
 	}
 	t := spentTable{Rows: make([]spentRow, 0, len(sums))}
 	for _, s := range sums {

@@ -3,13 +3,16 @@ package dashboard
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
@@ -74,7 +77,7 @@ func TestUnknownPrice(t *testing.T) {
 		spent(storage.ByAgent, "free", "own", 0, 800, 0),
 		spent(storage.ByAgent, "toy", freeModel, 0, 100, 0),
 	}
-	got := tabulate(storage.ByAgent, sums, byModel)
+	got := tabulate(storage.ByAgent, sums, byModel, nil)
 	want := []struct {
 		key, cost string
 		runs      int64
@@ -99,12 +102,40 @@ func TestUnknownPrice(t *testing.T) {
 	}
 }
 
+// What caches saved is counted at the prices of the models, in each table; a model without a price leaves it unknown.
+func TestCacheSavings(t *testing.T) {
+	prices := llm.Prices{"dear": {Input: 3, CachedInput: 0.3, CacheWrite: 4, Output: 15}}
+	row := func(agent, model string, cached, written int64) storage.Spent {
+		s := spent(storage.ByAgent, agent, model, 5_000_000, 2_000_000, 1)
+		s.Usage.CachedInput, s.Usage.CacheWrite = cached, written
+		return s
+	}
+	byModel := []storage.Spent{row("ann", "dear", 1_000_000, 0), row("ann", "own", 1_000_000, 0), row("bob", "dear", 0, 100_000), row("cat", "own", 500_000, 0)}
+	sums := []storage.Spent{row("ann", "", 2_000_000, 0), row("bob", "", 0, 100_000), row("cat", "", 500_000, 0)}
+	table := tabulate(storage.ByAgent, sums, byModel, prices)
+	got := make(map[string]string)
+	for _, r := range table.Rows {
+		got[r.Key] = r.Cost.CacheSaved()
+	}
+	want := map[string]string{"ann": "$2.70", "bob": "−$0.100", "cat": "–"}
+	if !maps.Equal(got, want) || table.Total.Cost.CacheSaved() != "$2.60" {
+		t.Errorf("saved: %v, in all %s, want %v", got, table.Total.Cost.CacheSaved(), want)
+	}
+	v := usageView{period: periodOf("7", time.Now()), By: storage.ByAgent, Days: table, Split: table}
+	html := rendered(t, &pages{views: sync.OnceValue(readViews)}, pageCase{"usage", "main", v})
+	for _, want := range []string{"<b>$2.60</b><span>saved by caches", ">Saved by cache</th>", `data-label="Saved by cache">−$0.100</td>`} {
+		if !strings.Contains(html, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
 func TestTabulate(t *testing.T) {
 	var sums []storage.Spent
 	for i := range spentRows + 7 {
 		sums = append(sums, spent(storage.ByOwner, "telegram/"+string(rune('a'+i)), "", 0, int64(i+1), 1))
 	}
-	got := tabulate(storage.ByOwner, sums, sums)
+	got := tabulate(storage.ByOwner, sums, sums, nil)
 	if len(got.Rows) != spentRows || got.More != 7 {
 		t.Errorf("%d rows and %d more", len(got.Rows), got.More)
 	}
@@ -127,7 +158,7 @@ func TestTabulate(t *testing.T) {
 			t.Errorf("%s %q is called %q, want %q", test.by, test.key, label, test.label)
 		}
 	}
-	if empty := tabulate(storage.ByModel, nil, nil); len(empty.Rows) != 0 || empty.Total.Cost.String() != "$0" {
+	if empty := tabulate(storage.ByModel, nil, nil, nil); len(empty.Rows) != 0 || empty.Total.Cost.String() != "$0" {
 		t.Errorf("nothing is %+v", empty)
 	}
 }
