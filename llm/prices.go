@@ -22,7 +22,10 @@ type Price struct {
 type Prices map[string]Price
 
 // DefaultPrices returns the prices that OpenAI and Anthropic published up to June 2026, and those of DeepSeek at its peak hours,
-// which are twice those of other hours, as of api-docs.deepseek.com/quick_start/pricing in November 2026.
+// which are twice those of other hours, as of api-docs.deepseek.com/quick_start/pricing in November 2026; those of Gemini as of
+// ai.google.dev/gemini-api/docs/pricing on 7 October 2026, as github.com/api-evangelist/deepmind quotes the page: of gemini-3.8-flash from
+// January 2027 on, twice those until then, and of gemini-3.1-pro above 200,000 tokens; what Gemini's cache gives is counted as
+// input, since its price is not quoted. The pages of Mistral and Kimi could not be read.
 // Other providers and later models are unknown until a configuration adds them.
 func DefaultPrices() Prices {
 	return Prices{
@@ -52,6 +55,11 @@ func DefaultPrices() Prices {
 		"deepseek-flash":    {Input: 0.3, CachedInput: 0.006, Output: 1.2},
 		"deepseek-v4-flash": {Input: 0.3, CachedInput: 0.006, Output: 1.2}, // the old name of deepseek-flash
 		"deepseek-v4-pro":   {Input: 1.32, CachedInput: 0.044, Output: 3.96},
+
+		"gemini-3.8-flash":      {Input: 1.5, CachedInput: 1.5, Output: 7.5},
+		"gemini-3.5-flash":      {Input: 1.5, CachedInput: 1.5, Output: 9},
+		"gemini-3.5-flash-lite": {Input: 0.3, CachedInput: 0.3, Output: 2.5},
+		"gemini-3.1-pro":        {Input: 4, CachedInput: 4, Output: 18},
 
 		// Names with their versions, as the next one may cost something else.
 		"claude-3-haiku":    {Input: 0.25, CachedInput: 0.03, Output: 1.25, CacheWrite: 0.3},

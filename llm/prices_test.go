@@ -16,6 +16,18 @@ func TestPeakPrices(t *testing.T) {
 	}
 }
 
+// A model of Gemini costs no less than its provider's page says, by the length of its name, and what is not on it stays unknown.
+func TestGeminiPrices(t *testing.T) {
+	u := claybot.Usage{Input: 1_000_000, CachedInput: 500_000, Output: 1_000_000}
+	for model, want := range map[string]int64{
+		"gemini-3.8-flash": 9_000_000, "gemini-3.5-flash": 10_500_000, "gemini-3.5-flash-lite": 2_800_000, "gemini-3.1-pro-preview": 22_000_000, "gemini-2.5-pro": 0,
+	} {
+		if cost, known := DefaultPrices().Cost(model, u); cost != want || known != (want > 0) {
+			t.Errorf("%s costs %d, %v; want %d", model, cost, known, want)
+		}
+	}
+}
+
 // What a cache saves is what the same tokens would have cost without it.
 func TestSaved(t *testing.T) {
 	p := Prices{"m": {Input: 10, CachedInput: 1, Output: 10, CacheWrite: 12.5}, "plain": {Input: 10, Output: 10}}
