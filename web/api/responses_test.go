@@ -134,7 +134,7 @@ func TestResponseRefusals(t *testing.T) {
 			t.Errorf("%v = %d %s", c, g.code, g.body)
 		}
 	}
-	if g := r.do("DELETE", "/v1/responses/"+one.ID, "", "Authorization", "Bearer "+token); g.code != http.StatusMethodNotAllowed {
+	if g := r.do("DELETE", "/v1/responses/"+one.ID, "", "Authorization", "Bearer "+token); g.code != http.StatusMethodNotAllowed || !strings.Contains(g.body, `"type":"invalid_request_error"`) {
 		t.Errorf("a deletion = %d %s", g.code, g.body)
 	}
 	if n := r.runs(); n != 1 {
