@@ -2,8 +2,10 @@ package openai
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -148,6 +150,23 @@ var shapes = []shape{
 	{"llama.cpp", "loading", "github.com/ggml-org/llama.cpp, tools/server/README.md", []recorded{refused(503, `{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}`), answered(piece(`{"content":"hi"}`), finished("stop"))}, "hi", 2},
 	{"llama.cpp", "too long", "github.com/ggml-org/llama.cpp, tools/server/server.cpp", []recorded{refused(400, `{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":4096}}`)}, "!context", 1},
 	{"llama.cpp", "unreadable each time", "a server that answers so each time", []recorded{answered(`{"choices":[{"index":0,"delta":{"content":{"text":"hi"}}}]}`)}, "!transient", 2},
+}
+
+// The table of docs/models.md says how many shapes of each provider were tried.
+func TestTableOfShapes(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/models.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := make(map[string]int)
+	for _, s := range shapes {
+		count[s.provider]++
+	}
+	for name, n := range count {
+		if row := fmt.Sprintf("\n| `%s` | %d |", name, n); !strings.Contains(string(doc), row) {
+			t.Errorf("docs/models.md has no row %q", row)
+		}
+	}
 }
 
 // Each shape of a provider is understood at once, or refused once; none is paid for more than once, and one that cannot be
