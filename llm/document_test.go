@@ -116,7 +116,7 @@ func TestAlbumOfDocuments(t *testing.T) {
 		}
 	}
 	m := a.Show(Messages([]claybot.Record{user("one")}), 1e6)[0]
-	if text := ContentFor(m, true, false); !strings.Contains(text, `[the document name="one.pdf", application/pdf, `) || !strings.HasSuffix(text, "cannot be read by this model]") {
+	if text := Without([]Message{m}, false, func(Document) bool { return true })[0].Content; !strings.Contains(text, `[the document name="one.pdf", application/pdf, `) || !strings.HasSuffix(text, "cannot be read by this model]") {
 		t.Errorf("without documents: %s", text)
 	}
 	with := Estimate(Request{Messages: []Message{m}}, Response{}).Input

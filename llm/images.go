@@ -26,25 +26,17 @@ const (
 	maxBytes  = 20 << 20 // of all of them
 )
 
-// ContentFor is the content of m for a model that sees its pictures, and reads its
-// documents, or does not: a line stands for each that it does not.
-func ContentFor(m Message, pictures, documents bool) string {
+// named is the content of m with a line for each of its pictures and documents.
+func named(m Message) string {
 	var lines []string
-	if !pictures {
-		for _, i := range m.Images {
-			lines = append(lines, unshown("picture", i.Name, i.MIMEType, len(i.Data), "shown to"))
-		}
-	}
-	if !documents {
-		for _, d := range m.Documents {
-			lines = append(lines, unshown("document", d.Name, pdfType, len(d.Data), "read by"))
-		}
-	}
-	if len(lines) == 0 {
-		return m.Content
-	}
 	if m.Content != "" {
-		lines = slices.Insert(lines, 0, m.Content)
+		lines = append(lines, m.Content)
+	}
+	for _, i := range m.Images {
+		lines = append(lines, unshown("picture", i.Name, i.MIMEType, len(i.Data), "shown to"))
+	}
+	for _, d := range m.Documents {
+		lines = append(lines, unshown("document", d.Name, pdfType, len(d.Data), "read by"))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -76,7 +68,7 @@ func Without(messages []Message, blind bool, unread func(Document) bool) []Messa
 		if &out[0] == &messages[0] {
 			out = slices.Clone(messages)
 		}
-		m.Content, m.encoding = ContentFor(gone, false, false), nil
+		m.Content, m.encoding = named(gone), nil
 		out[i] = m
 	}
 	return out

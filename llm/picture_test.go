@@ -284,7 +284,7 @@ func TestAlbum(t *testing.T) {
 	if opened[fake.Path] != 1 || opened[gone.Path] != 2 || opened[large.Path] != 0 {
 		t.Errorf("opened %v", opened)
 	}
-	if text := ContentFor(got[0], false, true); !strings.Contains(text, `[the picture name="p1.png", image/png, `) {
+	if text := Without(got, true, func(Document) bool { return false })[0].Content; !strings.Contains(text, `[the picture name="p1.png", image/png, `) {
 		t.Errorf("without pictures: %s", text)
 	}
 }

@@ -176,8 +176,7 @@ func (a *api) chat(messages []llm.Message, without uint32) []wireMessage {
 }
 
 func (a *api) blocks(m *llm.Message, without uint32) []wireBlock {
-	text := llm.ContentFor(*m, without&fieldImages == 0, without&fieldDocuments == 0)
-	out := files(m, without)
+	text, out := m.Content, files(m)
 	blank := strings.TrimSpace(text) == ""
 	switch {
 	case m.Role == llm.RoleTool:
@@ -201,17 +200,13 @@ func (a *api) blocks(m *llm.Message, without uint32) []wireBlock {
 }
 
 // files are the documents and pictures of a message.
-func files(m *llm.Message, without uint32) (out []wireBlock) {
-	if without&fieldDocuments == 0 {
-		for j := range m.Documents {
-			d := &m.Documents[j]
-			out = append(out, wireBlock{Type: "document", Title: d.FileName(), Source: &wireSource{Type: "base64", MediaType: "application/pdf", Data: d.Data}})
-		}
+func files(m *llm.Message) (out []wireBlock) {
+	for j := range m.Documents {
+		d := &m.Documents[j]
+		out = append(out, wireBlock{Type: "document", Title: d.FileName(), Source: &wireSource{Type: "base64", MediaType: "application/pdf", Data: d.Data}})
 	}
-	if without&fieldImages == 0 {
-		for _, i := range m.Images {
-			out = append(out, wireBlock{Type: "image", Source: &wireSource{Type: "base64", MediaType: i.MIMEType, Data: i.Data}})
-		}
+	for _, i := range m.Images {
+		out = append(out, wireBlock{Type: "image", Source: &wireSource{Type: "base64", MediaType: i.MIMEType, Data: i.Data}})
 	}
 	return out
 }

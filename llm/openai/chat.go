@@ -104,7 +104,7 @@ func (a *api) appendChat(body []byte, r llm.Request, without uint32) ([]byte, er
 			b.add(m.Role, text, err)
 		}
 		if m.Role == llm.RoleTool {
-			waiting = append(waiting, parts(m, without)...)
+			waiting = append(waiting, parts(m)...)
 		}
 		if len(waiting) > 0 && (i+1 == len(r.Messages) || r.Messages[i+1].Role != llm.RoleTool) {
 			title := resultPictures
@@ -156,10 +156,9 @@ func (a *api) callID(id string) string {
 	return hex.EncodeToString(sum[:])[:n]
 }
 
-// wireOf is a message with its pictures and documents, or with lines of text in their
-// place. Those of a result follow it.
+// wireOf is a message with its pictures and documents. Those of a result follow it.
 func (a *api) wireOf(m *llm.Message, without uint32) wireMessage {
-	text := contentOf(m, without)
+	text := m.Content
 	w := wireMessage{Role: m.Role, ToolCallID: a.callID(m.CallID)}
 	if text != "" {
 		w.Content = text
@@ -174,7 +173,7 @@ func (a *api) wireOf(m *llm.Message, without uint32) wireMessage {
 	if m.Role == llm.RoleAssistant {
 		a.restore(&w, m, without)
 	}
-	if files := parts(m, without); len(files) > 0 && m.Role != llm.RoleTool {
+	if files := parts(m); len(files) > 0 && m.Role != llm.RoleTool {
 		if text != "" {
 			files = slices.Insert(files, 0, wirePart{Type: "text", Text: text})
 		}
@@ -183,24 +182,15 @@ func (a *api) wireOf(m *llm.Message, without uint32) wireMessage {
 	return w
 }
 
-// contentOf is the text of a message without the given optional fields.
-func contentOf(m *llm.Message, without uint32) string {
-	return llm.ContentFor(*m, without&fieldImages == 0, without&fieldDocuments == 0)
-}
-
 // parts are the pictures and documents of a message.
-func parts(m *llm.Message, without uint32) []wirePart {
+func parts(m *llm.Message) []wirePart {
 	var out []wirePart
-	if without&fieldImages == 0 {
-		for _, i := range m.Images {
-			out = append(out, wirePart{Type: "image_url", ImageURL: &wireImage{URL: dataURL(i.MIMEType, i.Data)}})
-		}
+	for _, i := range m.Images {
+		out = append(out, wirePart{Type: "image_url", ImageURL: &wireImage{URL: dataURL(i.MIMEType, i.Data)}})
 	}
-	if without&fieldDocuments == 0 {
-		for j := range m.Documents {
-			d := &m.Documents[j]
-			out = append(out, wirePart{Type: "file", File: &wireFile{d.FileName(), dataURL("application/pdf", d.Data)}})
-		}
+	for j := range m.Documents {
+		d := &m.Documents[j]
+		out = append(out, wirePart{Type: "file", File: &wireFile{d.FileName(), dataURL("application/pdf", d.Data)}})
 	}
 	return out
 }

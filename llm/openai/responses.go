@@ -108,7 +108,7 @@ func (a *api) encodeResponses(r llm.Request, without uint32) ([]byte, error) {
 
 // items are what a message is in this API, with commas between them.
 func (a *api) items(m *llm.Message, without uint32) ([]byte, error) {
-	text, files := contentOf(m, without), parts(m, without)
+	text, files := m.Content, parts(m)
 	var all []any
 	switch m.Role {
 	case llm.RoleTool:

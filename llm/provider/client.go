@@ -31,7 +31,8 @@ import (
 // An API is what the API of one provider does its own way. Its methods may be called by
 // any number of goroutines.
 type API interface {
-	// Encode returns the body of a request without the given optional fields.
+	// Encode returns the body of a request without the given optional fields. Its messages are without the pictures and documents
+	// that those leave out; see Client.Fit.
 	Encode(r llm.Request, without uint32) ([]byte, error)
 	// Authorize adds the headers that only this API has.
 	Authorize(h http.Header)
