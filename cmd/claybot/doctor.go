@@ -101,6 +101,7 @@ func (d *doctor) examine(ctx context.Context) {
 		{{"cron", d.tasks}},
 		{{"docker", d.docker}},
 		{{"workspaces", d.local}},
+		{{"MCP servers", d.programs}},
 		{{"connectors", d.instances}},
 		{{"model", d.model}},
 		{{"services", d.services}},

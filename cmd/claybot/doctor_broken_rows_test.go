@@ -211,6 +211,15 @@ var brokenServices = []brokenSetup{
 	{name: "an address of Docker that is none", file: dockerFile, env: map[string]string{"DOCKER_HOST": "what://is:this"}, code: "docker-unusable", says: "cannot be used", next: "DOCKER_HOST"},
 	{name: "containers on the network of the machine", file: "workspaces: {provider: docker, network: host-unsafe}\n", code: "docker-network-host", says: "reach whatever this machine reaches", next: "workspaces.network"},
 	{name: "commands on the machine for anyone", file: "access: open\nworkspaces: {provider: local, network: full}\n", code: "local-refused", says: "anyone could run commands on this machine", next: "CLAYBOT_ACCESS=pairing", checks: true, serves: true, chat: sameCause},
+	{name: "a program that this machine does not have", file: "mcp: {notes: {command: [$DIR/notes-server, FAKE-argument], where: host}}\n", code: "mcp-program-missing", says: "/notes-server cannot be run: no such file or directory", next: "claybot nodes test mcp/notes", chat: sameCause},
+	{name: "a program that may not be run", file: "mcp: {notes: {command: [$DIR/notes-server], where: host}}\n", breaks: func(t *testing.T, b *setupBench) { b.write(t, "notes-server", "#!/bin/sh\n") }, code: "mcp-program-missing", says: "/notes-server cannot be run: permission denied", next: "correct mcp.notes"},
+	{name: "a script without its interpreter", file: "mcp: {notes: {command: [$DIR/notes-server], where: host}}\n", breaks: func(t *testing.T, b *setupBench) {
+		b.write(t, "notes-server", "#!"+b.dir+"/no-interpreter -x\n")
+		if err := os.Chmod(filepath.Join(b.dir, "notes-server"), 0o700); err != nil { //nolint:gosec // it is a program
+			t.Fatal(err)
+		}
+	}, code: "mcp-program-missing", says: "/no-interpreter: no such file or directory", next: "install it"},
+	{name: "a program whose folder is missing", file: "mcp: {notes: {command: [/bin/sh], dir: $DIR/gone, where: host}}\n", code: "mcp-program-missing", says: "/gone cannot be used: no such file or directory", next: "correct mcp.notes"},
 	{name: "files without a database", env: map[string]string{"CLAYBOT_FILES_URL": "s3://bucket/prefix"}, code: "files-url-unused", says: "files.url has no effect", next: "storage.url"},
 	{name: "a storage URL that is not set", file: "storage: {url: 'env:DATABASE'}\n", code: "database-url-empty", says: "which cannot be read", next: "storage.url"},
 	{name: "a storage URL that is none", env: map[string]string{"CLAYBOT_STORAGE_URL": "postgres://user:FAKE@host:port/x"}, code: "database-unreachable", says: "the storage URL cannot be understood", next: "postgres://user:password@host:5432/database"},

@@ -139,8 +139,11 @@ func connectorFindings(l *findingList, x overview.ConnectorStatus) {
 
 // serverFindings are about the MCP servers.
 func (d *daemon) serverFindings(l *findingList) {
+	missing := missingPrograms(d.config.Load().Tools)
 	for _, x := range d.tooling.servers.status() {
 		switch part := (texts.Part{Kind: texts.PartMCP, Name: x.Name}); {
+		case x.Err != "" && missing[x.Name] != nil:
+			l.wrong("MCP server "+x.Name, part, overview.LevelWarning, "mcp-program-missing", missing[x.Name].Error(), programNext(x.Name))
 		case x.Err != "":
 			l.wrong("MCP server "+x.Name, part, overview.LevelWarning, "mcp-failing", serverLine(x), "")
 		case x.State == mcp.StateConnected:

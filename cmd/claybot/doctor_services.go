@@ -75,6 +75,32 @@ func (d *doctor) docker(ctx context.Context) bool {
 	return true
 }
 
+// programs checks that this machine has the programs of MCP servers that run on it. It starts none.
+func (d *doctor) programs(context.Context) bool {
+	missing := missingPrograms(d.config.Tools)
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		d.what = "MCP server " + name
+		d.warn("mcp-program-missing", missing[name].Error(), programNext(name))
+	}
+	return true
+}
+
+// missingPrograms returns, by the names of the MCP servers, what this machine lacks to start them.
+func missingPrograms(t configs.Tools) map[string]error {
+	all := make(map[string]error)
+	for _, s := range t.MCP {
+		if err := mcpServer(s, t.Workspace).Missing(); err != nil {
+			all[s.Name] = err
+		}
+	}
+	return all
+}
+
+// programNext is the next step where the program of an MCP server is missing.
+func programNext(server string) string {
+	return "install it, or correct mcp." + server + "; then: claybot nodes test mcp/" + server
+}
+
 // local reports workspaces without isolation; those that anyone could use are a problem.
 func (d *doctor) local(context.Context) bool {
 	by := d.profilesWith(configs.WorkspaceLocal)

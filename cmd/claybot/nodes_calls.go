@@ -178,7 +178,7 @@ func (d *daemon) testServer(ctx context.Context, name string) error {
 			return errors.New(join(": ", s.State, s.LastError))
 		case mcp.StateWaiting:
 			if retried {
-				return errors.New(s.LastError)
+				return d.serverFault(s)
 			}
 			retried = true
 			if err := m.Retry(name); err != nil {
@@ -189,6 +189,14 @@ func (d *daemon) testServer(ctx context.Context, name string) error {
 			return fmt.Errorf("the server is not connected after %s", verifyTime)
 		}
 	}
+}
+
+// serverFault is why a server is not connected, with the next step where the cause is known.
+func (d *daemon) serverFault(s mcp.ServerStatus) error {
+	if err := missingPrograms(d.config.Load().Tools)[s.Name]; err != nil {
+		return fmt.Errorf("%w; %s", err, programNext(s.Name))
+	}
+	return errors.New(s.LastError)
 }
 
 // testModel asks a model once, at its usual price.

@@ -27,6 +27,9 @@ type hostProcess struct {
 }
 
 func startHost(s Server) (workspace.Process, error) {
+	if err := s.Missing(); err != nil {
+		return nil, err
+	}
 	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:noctx // it outlives the start and is ended by Close
 	cmd.Dir = s.Dir
 	if cmd.Dir == "" {
