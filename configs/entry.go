@@ -125,9 +125,13 @@ func (f EntryField) node(text string) (n *yaml.Node, fault string) {
 		}
 	case FormList:
 		if !strings.HasPrefix(text, "[") {
+			parts, ok := listParts(text)
+			if !ok {
+				return nil, "a quote has no end, or text after its end"
+			}
 			n = &yaml.Node{Kind: yaml.SequenceNode}
-			for part := range strings.SplitSeq(text, ",") {
-				n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: strings.TrimSpace(part)})
+			for _, part := range parts {
+				n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: part})
 			}
 			return n, ""
 		}
@@ -144,4 +148,42 @@ func (f EntryField) node(text string) (n *yaml.Node, fault string) {
 		}
 	}
 	return n, ""
+}
+
+// listParts returns the parts of a text between its commas. A part that begins with a quote goes to the end of the
+// quote, as in YAML, with the commas in it.
+func listParts(text string) (parts []string, ok bool) {
+	for {
+		text = strings.TrimSpace(text)
+		part, rest, more := strings.Cut(text, ",")
+		if strings.HasPrefix(text, `"`) || strings.HasPrefix(text, "'") {
+			end := quoteEnd(text)
+			if end < 0 || yaml.Unmarshal([]byte(text[:end]), &part) != nil {
+				return nil, false
+			}
+			var after string
+			if after, rest, more = strings.Cut(text[end:], ","); strings.TrimSpace(after) != "" {
+				return nil, false
+			}
+		} else {
+			part = strings.TrimSpace(part)
+		}
+		if parts = append(parts, part); !more {
+			return parts, true
+		}
+		text = rest
+	}
+}
+
+// quoteEnd returns where the quote ends with which a text begins; -1 if it does not end.
+func quoteEnd(text string) int {
+	for i := 1; i < len(text); i++ {
+		switch {
+		case text[0] == '"' && text[i] == '\\', strings.HasPrefix(text, "'") && strings.HasPrefix(text[i:], "''"):
+			i++
+		case text[i] == text[0]:
+			return i + 1
+		}
+	}
+	return -1
 }

@@ -24,6 +24,10 @@ func TestEntry(t *testing.T) {
 		{"profile", "digits", map[string]string{"model": "123", "match": "[telegram]"}, `{match: [telegram], model: "123"}`, nil},
 		{"profile", "word", map[string]string{"model": "null"}, `{model: "null"}`, nil},
 		{"mcp", "files", map[string]string{"command": "[a"}, "", []string{"command"}},
+		{"mcp", "quoted", map[string]string{"command": `sh, -c, "echo a, b; exec 'x'" , 'it''s, c'`}, `{command: [sh, -c, 'echo a, b; exec ''x''', 'it''s, c']}`, nil},
+		{"mcp", "escaped", map[string]string{"command": `sh, "a \"b\", c", don't, d"e`}, `{command: [sh, 'a "b", c', don't, d"e]}`, nil},
+		{"mcp", "open", map[string]string{"command": `sh, "a, b`}, "", []string{"command"}},
+		{"mcp", "after", map[string]string{"command": `sh, "a" b`}, "", []string{"command"}},
 		{"dish", "x", nil, "", []string{"kind"}},
 	} {
 		t.Run(tt.kind+" "+tt.name, func(t *testing.T) {

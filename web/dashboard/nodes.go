@@ -139,7 +139,7 @@ func (b *nodePages) add(r *http.Request) (string, error) {
 	}
 	words, err := b.config.change(r, web.ConfigEdit{Kind: r.PostForm.Get("kind"), Fields: fields})
 	var problem *web.Problem
-	if errors.As(err, &problem) && problem.Code == "values" { // the fields of the form have other names
+	if errors.As(err, &problem) && len(problem.Fields) > 0 { // the fields of the form have other names
 		faults := make(map[string]string)
 		var all []string
 		for field, why := range problem.Fields {
@@ -147,7 +147,7 @@ func (b *nodePages) add(r *http.Request) (string, error) {
 			faults[cmp.Or(map[string]string{"name": "key", "kind": "kind"}[field], nodeField+field)] = why
 		}
 		slices.Sort(all)
-		return "", &web.Problem{Status: http.StatusBadRequest, Code: "refused", Message: strings.Join(all, " "), Fix: nothingChanged, Fields: faults}
+		return "", &web.Problem{Status: problem.Status, Code: "refused", Message: strings.Join(all, " "), Fix: cmp.Or(problem.Fix, nothingChanged), Fields: faults}
 	}
 	return words, err
 }

@@ -62,6 +62,9 @@ func (c *Configuration) ChangeConfig(_ context.Context, e web.ConfigEdit) (out w
 		if e.Fields["token"] == "13" {
 			return out, &web.Problem{Status: http.StatusBadRequest, Code: "values", Message: "Nothing was added.", Fields: map[string]string{"token": "13 is no reference."}}
 		}
+		if e.Fields["token"] == "env:OTHER" {
+			return out, &web.Problem{Status: http.StatusForbidden, Code: "local", Message: "Only on the machine.", Fields: map[string]string{"token": "Set this on the machine."}}
+		}
 		value := e.Kind + " " + e.Fields["token"] + e.Fields["url"]
 		e.Key, e.Value = "connectors."+e.Key, &value
 		c.keys = append(c.keys, web.ConfigKey{Key: e.Key, Origin: "default", Kind: "group"})
