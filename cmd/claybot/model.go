@@ -26,7 +26,7 @@ import (
 )
 
 // models builds the model of each profile once, so that its connections are reused. A
-// changed configuration builds a new one.
+// changed configuration builds a new one, and prune forgets the one before.
 type models struct {
 	config  *settings
 	log     *slog.Logger
@@ -42,7 +42,7 @@ type models struct {
 // A choice is how an agent has its model in one configuration.
 type choice struct{ profile, name string }
 
-// maxChoices bounds the choices in memory: subagents may be given any name.
+// maxChoices bounds the choices, and the models, in memory: subagents may be given any name.
 const maxChoices = 1000
 
 func (m *models) of(c configs.Model) *watched {
@@ -53,9 +53,37 @@ func (m *models) of(c configs.Model) *watched {
 		if m.all == nil {
 			m.all = make(map[string]*watched)
 		}
-		m.all[key] = &watched{model: newModel(c, m.limiter, m.log)}
+		if len(m.all) >= maxChoices {
+			m.drop(func(*configs.Config, *watched) bool { return false })
+		}
+		m.all[key] = &watched{config: c, model: newModel(c, m.limiter, m.log)}
 	}
 	return m.all[key]
+}
+
+// prune forgets the models that the configuration no longer has, with their keys. Calls in flight go on.
+func (m *models) prune() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cached, m.chosen = nil, nil
+	m.drop(func(c *configs.Config, w *watched) bool { // an agent may choose it by its name
+		for _, p := range c.Agents.Profiles {
+			if fingerprint(byName(c, p.Model, w.config.Name)) == fingerprint(w.config) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// drop forgets all models but those of profiles and those that kept keeps.
+func (m *models) drop(kept func(*configs.Config, *watched) bool) {
+	c := m.config.Load()
+	own := map[string]bool{fingerprint(c.Model): true}
+	for _, p := range c.Agents.Profiles {
+		own[fingerprint(p.Model)] = true
+	}
+	maps.DeleteFunc(m.all, func(key string, w *watched) bool { return !own[key] && !kept(c, w) })
 }
 
 // model returns the model of an agent: that of its profile, unless the agent or its
@@ -237,7 +265,8 @@ func (m *models) state(c configs.Model) (ok bool, problem modelProblem) {
 
 // A watched model records how its calls end.
 type watched struct {
-	model llm.Model
+	config configs.Model
+	model  llm.Model
 
 	mu         sync.Mutex
 	ok, failed time.Time

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -150,4 +152,47 @@ func TestSubagentModelKeepsItsRoute(t *testing.T) {
 	r.a.Script(openaitest.Reply{Calls: []claybot.ToolCall{{Name: "spawn_and_wait", Args: `{"tasks":[{"task":"look","model":"llama"}]}`}}})
 	r.say("ask again")
 	r.asked(&seen, "A gpt-5 key-of-a", "A gpt-5 key-of-a")
+}
+
+// A model that the configuration no longer has is forgotten, with its key, also if an agent chose it by its name;
+// what is still configured keeps what claybot knows of it.
+func TestRemovedModelsAreForgotten(t *testing.T) {
+	r := newRouteRig(t, twoRoutes)
+	if err := r.choose("llama"); err != nil {
+		t.Fatal(err)
+	}
+	r.say("between us")
+	kept := func() map[string]*watched {
+		m := r.daemon.models
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return maps.Clone(m.all)
+	}
+	before := kept()
+	if len(before) != 2 {
+		t.Fatalf("%d models", len(before))
+	}
+	r.reload(r.file("language: en\n"+twoRoutes), routeKeys)
+	if after := kept(); !maps.Equal(before, after) {
+		t.Errorf("a reload that changes no model: %v became %v", before, after)
+	}
+	for range 3 {
+		r.reload(r.file("model: {name: gpt-5, $A}\n"), routeKeys)
+		if after := kept(); len(after) != 1 {
+			t.Errorf("%d models, want that of the profile alone", len(after))
+		}
+		r.reload(r.file(twoRoutes), routeKeys)
+	}
+
+	// Subagents may be given any name: what no profile has is forgotten before it is too much.
+	c := r.daemon.config.Load()
+	for n := range maxChoices {
+		r.daemon.models.of(byName(c, c.Model, fmt.Sprintf("any-%d", n)))
+	}
+	if n := len(kept()); n > maxChoices {
+		t.Errorf("%d models in memory", n)
+	}
+	if after := kept(); after[fingerprint(c.Model)] != before[fingerprint(c.Model)] {
+		t.Error("the model of the profile was forgotten")
+	}
 }

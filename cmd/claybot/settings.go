@@ -243,6 +243,7 @@ func (d *daemon) reload(ctx context.Context, e *env, emptied bool) (r reloaded) 
 		return r
 	}
 	r.Restart = restart
+	d.models.prune()
 	r.Refused = d.reconnect(ctx)
 	d.tooling.servers.apply()
 	if err := d.system.Reschedule(ctx); err != nil {
