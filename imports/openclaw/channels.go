@@ -133,6 +133,9 @@ func (r *reader) people(name, account string, get func(...string) imports.Value)
 	r.AddAllowed(name, ids)
 }
 
+// jobDatabase is where OpenClaw keeps tasks since 2026.6.1, not always those of its file.
+const jobDatabase = "state/openclaw.sqlite"
+
 // jobs reads the scheduled tasks.
 func (r *reader) jobs() {
 	name := "cron/jobs.json"
@@ -149,8 +152,8 @@ func (r *reader) jobs() {
 		return
 	}
 	if !r.dir.Has(name) {
-		if r.dir.Has("state/openclaw.sqlite") {
-			r.Leave("tasks", "this version of OpenClaw keeps them in a database, state/openclaw.sqlite; list them with openclaw cron list, and create them with claybot cron add")
+		if r.dir.Has(jobDatabase) {
+			r.Leave("tasks", "this version of OpenClaw keeps them in a database, "+jobDatabase+"; list them with openclaw cron list, and create them with claybot cron add")
 		}
 		return
 	}
@@ -158,6 +161,9 @@ func (r *reader) jobs() {
 	if err != nil {
 		r.Leave("tasks", err.Error())
 		return
+	}
+	if r.dir.Has(jobDatabase) {
+		r.Leave("tasks of the database", name+" was read; newer versions of OpenClaw no longer use it: compare with openclaw cron list, and correct with claybot cron edit")
 	}
 	for _, v := range jobs {
 		if v.At("delivery", "mode").Text() == "webhook" {

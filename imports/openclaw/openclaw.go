@@ -3,6 +3,7 @@
 // Where things are, by file of github.com/openclaw/openclaw and commit:
 //
 //	openclaw.json, older names, .env            src/config/paths.ts 009f1606, docs/gateway/configuration-reference.md 005a1ad4
+//	$include                                    src/config/includes.ts 0e177a6f
 //	SecretRef, ${NAME}, $NAME, markers          src/config/types.secrets.ts 11a0549c, docs/gateway/secrets.md 0af8dcff
 //	models.providers                            src/config/types.models.ts 00463892
 //	agents/<id>/agent/auth-profiles.json        src/agents/auth-profiles/types.ts 013c24e7 (keyRef and tokenRef are newer)
@@ -53,7 +54,7 @@ func Read(path string, env imports.Env) (*imports.Find, error) {
 	if at < 0 {
 		return nil, fmt.Errorf("%s is not a directory of OpenClaw: it has no %s", d.Path, files[0])
 	}
-	if r.config, err = d.JSON5(files[at]); err != nil {
+	if r.config, err = d.Included(files[at]); err != nil {
 		return nil, err
 	}
 	if !r.config.Object() {
@@ -189,10 +190,7 @@ var places = []string{"agent", "agents", "channels", "cron", "env", "mcp", "meta
 // rest names what has no place.
 func (r *reader) rest() {
 	for _, key := range r.config.Keys() {
-		switch {
-		case key == "$include":
-			r.Leave("$include", "copy what it names into the file, and import again")
-		case !slices.Contains(places, key):
+		if !slices.Contains(places, key) {
 			r.Leave(key, "claybot has other settings for it, or none; see docs/configuration.md")
 		}
 	}

@@ -152,3 +152,70 @@ func TestOddTypes(t *testing.T) {
 		}
 	}
 }
+
+// The configuration may be split into files, at each depth; what does not lead to one within the directory is a
+// mistake, as in OpenClaw.
+func TestIncludes(t *testing.T) {
+	files := map[string]string{
+		"openclaw.json":        `{$include: ["./parts/base.json5", "parts/models.json5"], agents: {$include: "parts/agents.json5", list: [{id: "two"}]}}`,
+		"parts/base.json5":     `{channels: {telegram: {$include: "./telegram.json5", enabled: true}}, models: {providers: {}}}`,
+		"parts/telegram.json5": `{enabled: false, botToken: "1234567:FAKE-telegram-token-for-tests-only", dmPolicy: "allowlist", allowFrom: ["7"]}`,
+		"parts/models.json5":   `{models: {providers: {openai: {apiKey: "fake-of-the-file"}}}}`,
+		"parts/agents.json5":   `{defaults: {model: "openai/gpt-5"}, list: [{id: "one", default: true}]}`,
+	}
+	f, err := read(t, files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Model == nil || f.Model.Name != "gpt-5" || f.Model.Key.Text != "fake-of-the-file" {
+		t.Errorf("model %+v", f.Model)
+	}
+	if len(f.Accounts) != 1 || f.Accounts[0].Connector != "telegram" {
+		t.Errorf("accounts %d, left %v", len(f.Accounts), f.Left)
+	}
+	if !slices.ContainsFunc(f.Left, func(l imports.Left) bool { return l.What == "agent two" }) {
+		t.Errorf("the lists of agents were not joined: left %v", f.Left)
+	}
+	for _, x := range []struct{ name, text, want string }{
+		{"above", `{$include: "../other.json"}`, "openclaw.json: $include: ../other.json is outside of the directory"},
+		{"elsewhere", `{agents: {$include: "/etc/hostname"}}`, "/etc/hostname is outside of the directory"},
+		{"itself", `{$include: "./openclaw.json"}`, "./openclaw.json includes itself"},
+		{"missing", `{$include: "gone.json5"}`, "gone.json5: file does not exist"},
+		{"no path", `{$include: 7}`, "$include: want the path of a file, or a list of paths"},
+		{"no object", `{$include: "list.json5", a: 1}`, "there are keys beside it"},
+		{"a mistake", `{$include: "wrong.json5"}`, "wrong.json5:2: found"},
+		{"too many", `{$include: "many.json5"}`, "includes more than 200 files"},
+	} {
+		_, err := read(t, map[string]string{
+			"openclaw.json": x.text, "list.json5": "[1]", "wrong.json5": "{\n]",
+			"many.json5": `{$include: [` + strings.Repeat(`"half.json5", `, 20) + `]}`, "half.json5": `{$include: [` + strings.Repeat(`"leaf.json5", `, 20) + `]}`, "leaf.json5": "{}",
+		}, nil)
+		if err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s: %v", x.name, err)
+		}
+	}
+}
+
+// Tasks are in a database since OpenClaw 2026.6.1, and the file may be older than that.
+func TestTasksOfTheDatabase(t *testing.T) {
+	jobs := `{version: 1, jobs: [{id: "a", name: "News", schedule: {kind: "every", everyMs: 3600000}, payload: {kind: "agentTurn", message: "news"}}]}`
+	for _, x := range []struct {
+		files map[string]string
+		tasks int
+		left  string
+	}{
+		{map[string]string{"cron/jobs.json": jobs}, 1, ""},
+		{map[string]string{"cron/jobs.json": jobs, "state/openclaw.sqlite": "x"}, 1, "cron/jobs.json was read; newer versions of OpenClaw no longer use it"},
+		{map[string]string{"state/openclaw.sqlite": "x"}, 0, "keeps them in a database, state/openclaw.sqlite; list them with openclaw cron list"},
+	} {
+		x.files["openclaw.json"] = "{}"
+		f, err := read(t, x.files, nil)
+		if err != nil || len(f.Tasks) != x.tasks {
+			t.Fatalf("%v: %d tasks, left %v", err, len(f.Tasks), f.Left)
+		}
+		i := slices.IndexFunc(f.Left, func(l imports.Left) bool { return strings.HasPrefix(l.What, "tasks") })
+		if (i >= 0) != (x.left != "") || i >= 0 && !strings.Contains(f.Left[i].Why, x.left) {
+			t.Errorf("left %v, want %q", f.Left, x.left)
+		}
+	}
+}
