@@ -4,13 +4,17 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/sqlite"
 )
@@ -58,6 +62,56 @@ func TestOpenDatabase(t *testing.T) {
 				t.Errorf("%v has the exit code %d, want %d and %q", err, got, tt.want, tt.words)
 			}
 		})
+	}
+}
+
+// A directory that a newer claybot has upgraded is refused by all that would open it, with what to do, and none of it
+// changes: neither the database nor the file of an agent with a key that only that claybot knows.
+func TestNewerDirectoryIsLeftAlone(t *testing.T) {
+	b := newSetupBench(t, brokenSetup{})
+	e := b.at(io.Discard, io.Discard)
+	e.cli = new(cli)
+	e.Config = b.path
+	c, _, err := e.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := openDaemon(t.Context(), c, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := d.stores.agents.NewAgent(t.Context(), claybot.User("telegram", "1", "1"), claybot.Background{})
+	d.close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := sql.Open("sqlite", filepath.Join(b.data, "claybot.db")+"?vfs="+sqlite.VFS)
+	if err == nil {
+		_, err = raw.ExecContext(t.Context(), "PRAGMA user_version = 999")
+		err = errors.Join(err, raw.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.write(t, filepath.Join("data", "agents", string(a.ID), "state.json"), `{"of a later version": true}`)
+	before := treeOf(t, b.dir)
+	for _, tt := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"serve"}, "written by a newer claybot: its schema is version 999 and this claybot knows "},
+		{[]string{"serve"}, "start that version or a later one"},
+		{[]string{"migrate", "--check"}, "999"},
+		{[]string{"export", filepath.Join(b.dir, "out")}, "start that version or a later one"},
+		{[]string{"doctor"}, "its schema is version 999"},
+	} {
+		out, errs := b.command(tt.args...)
+		if !strings.Contains(out+errs, tt.says) {
+			t.Errorf("%q says %q and %q, want %q", tt.args, out, errs, tt.says)
+		}
+		if after := treeOf(t, b.dir); !slices.Equal(before, after) {
+			t.Errorf("%q changed %q to %q", tt.args, before, after)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -29,11 +30,11 @@ func (r *rig) tmpfs(ts *testscript.TestScript, args []string) {
 	})
 }
 
-// fillDisk fills the disk of a directory with one file, or empties it again:
-// fill DIR, ! fill DIR.
+// fillDisk fills the disk of a directory with one file, except for some room, or empties it again:
+// fill DIR [KIBIBYTES], ! fill DIR.
 func fillDisk(ts *testscript.TestScript, neg bool, args []string) {
-	if len(args) != 1 {
-		ts.Fatalf("usage: [!] fill DIR")
+	if len(args) < 1 || len(args) > 2 || neg && len(args) == 2 {
+		ts.Fatalf("usage: fill DIR [KIBIBYTES], ! fill DIR")
 	}
 	name := filepath.Join(ts.MkAbs(args[0]), "ballast")
 	if neg {
@@ -51,5 +52,12 @@ func fillDisk(ts *testscript.TestScript, neg bool, args []string) {
 		if !errors.Is(err, syscall.ENOSPC) {
 			ts.Fatalf("fill: %v", err)
 		}
+	}
+	if len(args) == 2 {
+		room, err := strconv.ParseInt(args[1], 10, 64)
+		ts.Check(err)
+		info, err := f.Stat()
+		ts.Check(err)
+		ts.Check(f.Truncate(info.Size() - room<<10))
 	}
 }
