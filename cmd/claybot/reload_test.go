@@ -239,3 +239,64 @@ func TestProtections(t *testing.T) {
 		t.Errorf("configs has %v, the providers %v", got, want)
 	}
 }
+
+// A change of each key that only a restart applies is said with its group: what claybot config set, the API and the
+// page answer, and what the log has.
+func TestSettingsThatNeedARestart(t *testing.T) {
+	load := func(text string) configs.Config {
+		t.Helper()
+		c, warnings, err := configs.LoadText("/x/claybot.yaml", []byte(text), func(name string) (string, bool) {
+			value, is := map[string]string{"SECRET": "FAKE"}[name]
+			return value, is
+		})
+		if err != nil || len(warnings) > 0 {
+			t.Fatalf("%s: %v, %v", text, warnings, err)
+		}
+		return c
+	}
+	for text, want := range map[string]string{
+		"http: {addr: '127.0.0.1:9'}":                                        "http",
+		"http: {tls_cert: /x/cert, tls_key: /x/key}":                         "http",
+		"http: {trusted_proxies: [10.0.0.5]}":                                "http",
+		"http: {insecure: true}":                                             "http",
+		"http: {public_url: 'https://chat.example'}":                         "http_hosts", // its host is one of them
+		"http_hosts: [chat.example]":                                         "http_hosts",
+		"metrics_listen: '127.0.0.1:9'":                                      "metrics_listen",
+		"storage: {connections: 20}":                                         "storage",
+		"storage: {listen: false}":                                           "storage",
+		"storage: {pooler: true}":                                            "storage",
+		"storage: {copies: 7}":                                               "storage",
+		"files: {max_inline: 30m}":                                           "files",
+		"node: {name: other}":                                                "node",
+		"node: {lease: 20s}":                                                 "node",
+		"node: {max_runs: 7}":                                                "node",
+		"node: {handover: 7s}":                                               "node",
+		"relay: [{name: a, file: /x/events}]":                                "relay",
+		"relay: [{name: a, url: 'https://a.example', secret: 'env:SECRET'}]": "relay",
+		"otlp: {endpoint: 'https://a.example'}":                              "otlp",
+		"otlp: {headers: {X-Key: 'env:SECRET'}}":                             "otlp",
+		"otlp: {interval: 7s}":                                               "otlp",
+		"log: json":                                                          "log",
+		"cron: {enabled: false}":                                             "cron",
+		"cron: {gates: false}":                                               "cron",
+		"heartbeat: {enabled: false}":                                        "heartbeat.enabled",
+		"transcription: whisper-1":                                           "transcription",
+		"speech: gpt-4o-mini-tts":                                            "speech",
+		"workspaces: {ttl: 7h}":                                              "workspaces.ttl",
+		"agents: {default: {maxBatch: 190}}":                                 "maxBatch",
+		"log_level: debug":                                                   "",
+		"limits: {runs_per_minute: 7}":                                       "",
+		"agents: {default: {debounceMs: 7}}":                                 "",
+	} {
+		began, next := load("language: en\n"), load(text+"\n")
+		var got []string
+		for _, x := range restartOnly {
+			if x.changed(began, next) {
+				got = append(got, x.key)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
