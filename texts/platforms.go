@@ -5,6 +5,7 @@ const (
 	ButtonDead    = "This button no longer works."
 	TelegramAgain = "Telegram rejected that. Please press the button again."
 	SlackNoForm   = "The form did not open. Please press the button again, or write your answer here."
+	SlackUnknown  = "I don't know what this belongs to, so nothing happened. Please write to me what you want."
 	// SlackAnswersElsewhere stands above the answer to a slash command that Slack no longer shows where
 	// the command was written.
 	SlackAnswersElsewhere = "This answers your command in another conversation:"

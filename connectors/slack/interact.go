@@ -20,7 +20,7 @@ import (
 func (r *receiver) interact(ctx context.Context, s replier, f frame) {
 	t, ok := readPress(r.name, r.self, f.Payload)
 	if !ok {
-		r.ignore(s, f)
+		r.work.Do(ctx, "press\x00"+f.EnvelopeID, func() error { r.strange(ctx, s, f); return nil })
 		return
 	}
 	lane, job := "press\x00"+f.EnvelopeID, func() error { return r.answer(ctx, s, f, t) }

@@ -46,6 +46,8 @@ const (
 	channelAgain = 5 * time.Minute  // the same after Slack did not say it
 	maxChannels  = 10_000           // channels whose names are remembered
 
+	maxStrange = 100 // unknown interactions that are logged
+
 	maxFrameBytes  = 4 << 20 // one Socket Mode frame
 	maxAnswerBytes = 8 << 20 // one answer of the Web API
 

@@ -54,6 +54,7 @@ type interactive struct {
 	} `json:"channel"`
 	Container struct {
 		Thread string `json:"thread_ts"`
+		View   string `json:"view_id"` // of an action that is in no message
 	} `json:"container"`
 	Message struct {
 		TS     string `json:"ts"`
@@ -67,6 +68,7 @@ type interactive struct {
 	Actions []action `json:"actions"`
 	View    struct {
 		ID       string `json:"id"`
+		Type     string `json:"type"` // modal or home
 		Callback string `json:"callback_id"`
 		Metadata string `json:"private_metadata"`
 		State    struct {

@@ -66,6 +66,15 @@ func (e *envelope) stop() {
 	}
 }
 
+// of is the kind of an envelope, and of an interaction its type.
+func (e *envelope) of() string {
+	var p struct{ Type string }
+	if e.kind == "interactive" && json.Unmarshal(e.payload, &p) == nil { // a test may send anything
+		return p.Type
+	}
+	return e.kind
+}
+
 func (e *envelope) frame() []byte {
 	f := answer{"envelope_id": e.id, "type": e.kind, "payload": e.payload, "accepts_response_payload": e.accepts}
 	if e.attempts > 1 {
@@ -122,8 +131,9 @@ func (s *Server) send(kind string, payload any) string {
 		panic("slacktest: payload: " + err.Error()) // a mistake of the test
 	}
 	e := &envelope{id: s.next("env-"), kind: kind, payload: b, made: time.Now()}
-	if p, ok := payload.(answer); ok {
-		e.accepts = kind == "slash_commands" || p["type"] == "view_submission"
+	switch e.of() {
+	case "slash_commands", "view_submission", "block_suggestion":
+		e.accepts = true
 	}
 	s.open[e.id] = e
 	s.deliver(e)
@@ -355,6 +365,12 @@ func (s *Server) acked(c *socket, id string, payload json.RawMessage) {
 func (s *Server) confirm(e *envelope, payload json.RawMessage) {
 	if len(payload) > 0 && !e.accepts {
 		s.traffic.Stray++
+	}
+	if e.of() == "block_suggestion" { // docs.slack.dev/reference/interaction-payloads/block_suggestion-payload, read 2026-11-30
+		var said struct{ Options []object }
+		if json.Unmarshal(payload, &said) != nil || said.Options == nil {
+			s.complain("block_suggestion: the answer has no options: %s", payload)
+		}
 	}
 	if r := s.replies[e.id]; r != nil {
 		r.came, r.payload = true, payload
