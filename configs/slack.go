@@ -54,6 +54,9 @@ func (s Slack) Credentials() []Credential {
 			all = append(all, Credential{"bot_token", "SLACK_BOT_TOKEN", s.BotToken, nil, "remove it"})
 		}
 	}
+	if s.Hooked() && s.AppToken.Value() != "" { // only the check whether Socket Mode is off uses it
+		all = append(all, s.appToken())
+	}
 	return all
 }
 
@@ -65,10 +68,11 @@ func (s Slack) basic() []Credential {
 	if s.Hooked() {
 		return []Credential{bot, {"signing_secret", "SLACK_SIGNING_SECRET", s.Signing, nil, "copy it from api.slack.com/apps, Basic Information, Signing Secret"}}
 	}
-	return []Credential{
-		bot,
-		{"app_token", "SLACK_APP_TOKEN", s.AppToken, platforms.SlackAppToken, "copy it from api.slack.com/apps, Basic Information, App-Level Tokens (xapp-…)"},
-	}
+	return []Credential{bot, s.appToken()}
+}
+
+func (s Slack) appToken() Credential {
+	return Credential{"app_token", "SLACK_APP_TOKEN", s.AppToken, platforms.SlackAppToken, "copy it from api.slack.com/apps, Basic Information, App-Level Tokens (xapp-…)"}
 }
 
 // Accounts implements ConnectorSettings. Slack spreads the messages of an app over the

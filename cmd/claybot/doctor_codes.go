@@ -177,6 +177,7 @@ var doctorCodes = []doctorCode{
 	{"telegram-webhook-elsewhere", "Telegram sends the updates of a bot to another address than claybot's", "", false},
 	{"telegram-webhook-failing", "Telegram cannot deliver updates to claybot", "", false},
 	{"slack-scopes-missing", "the app lacks scopes, so some functions do nothing", "", false},
+	{"slack-socket-mode-on", "Slack sends the app's messages to sockets, not to claybot's address", "", false},
 	{"slack-token-unused", "a token is not used", "", false},
 	{"discord-intent-off", "the Message Content intent is off", "", false},
 	{"webhook-template", "a template of a webhook is not valid", "", false},

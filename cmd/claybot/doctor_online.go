@@ -163,7 +163,7 @@ func (d *doctor) askSlack(ctx context.Context, i configs.Instance, s *configs.Sl
 	}
 	names := i.Names()
 	c := slack.New(slack.Config{
-		Name: i.Name, APIURL: s.APIURL, BotToken: s.BotToken.Value(), AppToken: s.AppToken.Value(), BotTokenName: names[0], AppTokenName: names[1],
+		Name: i.Name, APIURL: s.APIURL, BotToken: s.BotToken.Value(), AppToken: s.AppToken.Value(), BotTokenName: names[0], AppTokenName: slackName(i, "SLACK_APP_TOKEN", "app_token"),
 		Without: slackWithout(d.config, i.Name, s), Log: slog.New(slog.DiscardHandler),
 	})
 	bot, err := c.ExamineBot(ctx)
@@ -176,14 +176,20 @@ func (d *doctor) askSlack(ctx context.Context, i configs.Instance, s *configs.Sl
 	default:
 		d.ok("Slack takes the bot token of " + bot.Name + " in " + bot.Team)
 	}
-	if s.Hooked() {
-		return // it needs no app token
+	if s.Hooked() && s.AppToken.Value() == "" {
+		return // it needs none
 	}
-	if err := c.ExamineApp(ctx); err != nil {
+	err = c.ExamineApp(ctx)
+	switch off := slack.SocketsOff(err); {
+	case s.Hooked() && err == nil:
+		d.problem("slack-socket-mode-on", "Socket Mode is on for this app, so Slack sends no requests to claybot", "switch it off at api.slack.com/apps, Socket Mode, or set slack.receive: socket")
+	case s.Hooked() && off:
+		d.ok("Socket Mode is off, so Slack sends requests")
+	case err != nil:
 		d.refused(err)
-		return
+	default:
+		d.ok("Slack takes the app token, and Socket Mode is on")
 	}
-	d.ok("Slack takes the app token, and Socket Mode is on")
 }
 
 // routesOfModels returns all models that agents ask, each with one key.

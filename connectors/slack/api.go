@@ -36,6 +36,7 @@ const (
 	methodHome    = "views.publish"
 	methodOpen    = "conversations.open"
 	methodWhisper = "chat.postEphemeral"
+	methodConnect = "apps.connections.open"
 
 	methodFileInfo  = "files.info"
 	methodUploadURL = "files.getUploadURLExternal"

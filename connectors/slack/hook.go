@@ -36,7 +36,33 @@ type hooked struct {
 	intake connectors.Intake
 	bodies connectors.Bodies
 	taker  atomic.Pointer[taker]
+	fault  atomic.Pointer[string] // why Slack sends no requests; nil or empty for nothing
 }
+
+// watchSockets looks from time to time whether the Socket Mode of the app is on, until ctx is done: then
+// Slack waits for a socket, and sends no requests.
+func (c *Connector) watchSockets(ctx context.Context) {
+	for {
+		again, fault := socketsEvery, ""
+		if err := c.ExamineApp(ctx); err == nil {
+			again, fault = socketsAgain, socketsOn
+			if old := c.hooked.fault.Load(); old == nil || *old == "" {
+				c.log.Warn("slack sends no requests, because socket mode is on")
+			}
+		} else if !SocketsOff(err) {
+			c.log.Debug("whether socket mode is off stays unknown", "err", err)
+		}
+		c.hooked.fault.Store(&fault)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(again):
+		}
+	}
+}
+
+// socketsOn is what Health says while Slack sends no requests.
+const socketsOn = "Socket Mode is on for this app, so Slack sends no requests; switch it off at api.slack.com/apps, Socket Mode, or set slack.receive: socket"
 
 // A taker passes requests to the receiver of the present Run.
 type taker struct {

@@ -32,6 +32,8 @@ const (
 
 	maxResponses = 5                // messages by one response_url
 	responseLife = 30 * time.Minute // of a response_url
+	socketsEvery = 10 * time.Minute // between two looks whether Socket Mode is off, where Slack sends requests
+	socketsAgain = time.Minute      // the same while it is on
 	tidyAgain    = time.Minute      // at least, between two looks for expired ones
 
 	statusLasts = 90 * time.Second // a status is shown again after; Slack removes it after 2 minutes

@@ -151,6 +151,7 @@ func TestPermanent(t *testing.T) {
 				w.slack.Disconnect("link_disabled", time.Second)
 			}()
 		}, 1, "Socket Mode"},
+		{"switched to requests", func(_ *testing.T, w *world) { w.slack.Push(testHook, signingSecret, nil) }, 1, "Socket Mode"},
 		{"bot token", func(t *testing.T, w *world) { w.slack.Fail("auth.test", slacktest.Fault{Error: "invalid_auth"}) }, 0, "SLACK_BOT_TOKEN"},
 		{"app token", func(t *testing.T, w *world) {
 			w.slack.Fail("apps.connections.open", slacktest.Fault{Error: "invalid_auth"})

@@ -82,8 +82,6 @@ func (c *Connector) ExamineBot(ctx context.Context) (Examined, error) {
 
 // ExamineApp asks Slack whether it accepts the app token and has Socket Mode. It opens no socket.
 func (c *Connector) ExamineApp(ctx context.Context) error {
-	if _, _, err := c.api.StartSocketModeContext(ctx); err != nil {
-		return c.refused("apps.connections.open", c.cfg.AppTokenName, err)
-	}
-	return nil
+	_, err := c.socketAddress(ctx)
+	return err
 }

@@ -28,7 +28,9 @@ import (
 type Config struct {
 	Name     string // default "slack"
 	BotToken string // xoxb-…, for the Web API
-	AppToken string // xapp-…, opens sockets; not needed with Hook
+	// AppToken is xapp-…, and opens sockets. It is not needed with Hook, where it shows whether Slack
+	// sends requests.
+	AppToken string
 	// Hook is the address, as Slack reaches it, at which ServeHTTP takes requests, which Slack signs
 	// with SigningSecret. Empty: claybot opens sockets.
 	Hook, SigningSecret string
@@ -188,7 +190,7 @@ func (c *Connector) Health() connectors.Health {
 		return h
 	}
 	var notes []string
-	all := []*atomic.Pointer[string]{&c.crowd, &c.members.fault}
+	all := []*atomic.Pointer[string]{&c.crowd, &c.members.fault, &c.hooked.fault}
 	if c.rotation != nil {
 		all = append(all, &c.rotation.fault)
 	}
@@ -266,6 +268,9 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	var side sync.WaitGroup
 	if c.rotation != nil {
 		side.Go(func() { c.rotation.keep(filling, end) })
+	}
+	if c.cfg.Hook != "" && c.cfg.AppToken != "" {
+		side.Go(func() { c.watchSockets(filling) })
 	}
 	side.Go(func() { back.run(filling) })
 	side.Go(func() { c.tidyStreams(filling) })

@@ -67,14 +67,14 @@ type ack struct {
 func (c *Connector) open(ctx context.Context) (*socket, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	_, address, err := c.api.StartSocketModeContext(ctx)
+	address, err := c.socketAddress(ctx)
 	if err != nil {
-		return nil, c.refused("apps.connections.open", c.cfg.AppTokenName, err)
+		return nil, err
 	}
 	// The address is a secret, and errors of url.Parse and of the dialer may
 	// quote it.
 	if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "ws" && u.Scheme != "wss" {
-		return nil, errors.New("apps.connections.open: the answer holds no socket address")
+		return nil, errors.New(methodConnect + ": the answer holds no socket address")
 	}
 	conn, resp, err := c.dialer.DialContext(ctx, address, nil)
 	if resp != nil {
@@ -92,6 +92,32 @@ func (c *Connector) open(ctx context.Context) (*socket, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// errSocketsOff is the error of an app whose Socket Mode is off.
+var errSocketsOff = &connectors.PermanentError{
+	Says: texts.StoppedSocketMode,
+	Err:  errors.New("socket mode is switched off for the app"),
+	Fix:  "switch it on at api.slack.com/apps, Socket Mode, and " + connectors.Reload,
+}
+
+// SocketsOff reports whether an error says that the Socket Mode of the app is off.
+func SocketsOff(err error) bool { return errors.Is(err, errSocketsOff) }
+
+// socketAddress gets the address of a socket, which is a secret and counts once; errSocketsOff if Socket
+// Mode is off.
+//
+// Shapes: docs.slack.dev/reference/methods/apps.connections.open, read 2026-11-30: it refuses
+// with socket_mode_not_enabled.
+func (c *Connector) socketAddress(ctx context.Context) (string, error) {
+	_, address, err := c.api.StartSocketModeContext(ctx)
+	if code, _ := judge(err); code == "socket_mode_not_enabled" {
+		return "", errSocketsOff
+	}
+	if err != nil {
+		return "", c.refused(methodConnect, c.cfg.AppTokenName, err)
+	}
+	return address, nil
 }
 
 // greet waits for hello. A socket is not usable before.
@@ -125,11 +151,7 @@ func dismissed(reason string) error {
 	if reason != "link_disabled" {
 		return nil
 	}
-	return &connectors.PermanentError{
-		Says: texts.StoppedSocketMode,
-		Err:  errors.New("socket mode is switched off for the app"),
-		Fix:  "switch it on at api.slack.com/apps, Socket Mode, and " + connectors.Reload,
-	}
+	return errSocketsOff
 }
 
 // lifetime returns the approximate time that Slack keeps the socket open; zero

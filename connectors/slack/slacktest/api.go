@@ -147,6 +147,9 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 	case "oauth.v2.access":
 		return s.oauth(r, args)
 	case "apps.connections.open":
+		if s.push != nil { // docs.slack.dev/reference/methods/apps.connections.open, read 2026-11-30
+			return refuse("socket_mode_not_enabled")
+		}
 		ticket := s.next("ticket-")
 		s.tickets[ticket] = true
 		scheme := "ws"

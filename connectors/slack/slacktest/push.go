@@ -29,7 +29,7 @@ type pusher struct {
 	lanes       map[string][]*envelope // by channel: what is to be sent after what is on its way
 }
 
-// Push makes Slack send all that happens to an address, signed with the secret, in place of sockets;
+// Push switches Socket Mode off and makes Slack send all that happens to an address, signed with the secret;
 // via carries the requests, nil for the default. Known difference: Slack promises no order; this
 // one sends the first attempts of a channel in order.
 func (s *Server) Push(address, secret string, via http.RoundTripper) {
@@ -56,7 +56,8 @@ func (s *Server) Verify() error {
 	return nil
 }
 
-// Pull makes Slack use sockets again.
+// Pull switches Socket Mode on again. Then Slack sends no requests, also where the app has an address for
+// them (docs.slack.dev/apis/events-api/using-socket-mode, read 2026-11-30).
 func (s *Server) Pull() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
