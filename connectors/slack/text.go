@@ -135,14 +135,54 @@ func escapedChars(s string) int {
 	return utf8.RuneCountInString(s) + 4*strings.Count(s, "&") + 3*strings.Count(s, "<") + 3*strings.Count(s, ">")
 }
 
+// Slack takes a mark only at the border of a word: for a*b*c it shows the asterisks. A zero-width space is such
+// a border that no reader sees. Render does not know what stands around a mark, so marks are written with these
+// characters of private use, which bounded replaces.
+const (
+	opens, closes = "\uE000", "\uE001"
+	zeroWidth     = "\u200b"
+)
+
+var noBounds = strings.NewReplacer(opens, "\uFFFD", closes, "\uFFFD")
+
+// bounded gives the marks of a text zero-width spaces where they need them: beside letters, digits and
+// whatever else is neither white space nor punctuation of ASCII, and between two marked texts.
+func bounded(text string) string {
+	if !strings.Contains(text, opens) {
+		return text
+	}
+	all := []rune(text)
+	var b strings.Builder
+	for i, r := range all {
+		switch string(r) {
+		case opens:
+			if i > 0 && !border(all[i-1]) && string(all[i-1]) != closes {
+				b.WriteString(zeroWidth)
+			}
+		case closes:
+			if i+1 < len(all) && !border(all[i+1]) {
+				b.WriteString(zeroWidth)
+			}
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// border reports whether Slack takes a mark beside a character.
+func border(r rune) bool {
+	return unicode.IsSpace(r) || r < utf8.RuneSelf && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+}
+
 // mrkdwn converts Markdown to Slack's mrkdwn.
 func mrkdwn(md string) string {
-	return connectors.Render(md, connectors.Style{
+	return bounded(connectors.Render(noBounds.Replace(md), connectors.Style{
 		Text:     escape,
 		Strong:   around("*"),
 		Emphasis: around("_"),
 		Strike:   around("~"),
-		Code:     func(s string) string { return "`" + escape(strings.ReplaceAll(s, "`", "ˋ")) + "`" },
+		Code:     func(s string) string { return opens + "`" + escape(strings.ReplaceAll(s, "`", "ˋ")) + "`" + closes },
 		Fence: func(_, code string) string {
 			return "```\n" + escape(strings.ReplaceAll(code, "```", "``\u200b`")) + "\n```"
 		},
@@ -154,11 +194,11 @@ func mrkdwn(md string) string {
 			return around("*")(inner)
 		},
 		Quote: func(inner string) string { return "> " + strings.ReplaceAll(inner, "\n", "\n> ") },
-	})
+	}))
 }
 
 // around returns a function that wraps text in mark, unless it begins or ends
-// with white space, where Slack would show the mark itself.
+// with white space, where Slack would show the mark itself. The result is for bounded.
 func around(mark string) func(string) string {
 	return func(inner string) string {
 		core := strings.TrimSpace(inner)
@@ -166,7 +206,7 @@ func around(mark string) func(string) string {
 			return inner
 		}
 		before, after, _ := strings.Cut(inner, core)
-		return before + mark + core + mark + after
+		return before + opens + mark + core + mark + closes + after
 	}
 }
 

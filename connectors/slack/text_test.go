@@ -88,6 +88,33 @@ func TestMrkdwn(t *testing.T) {
 	}
 }
 
+// Marks inside words and beside letters of scripts without spaces have a border that Slack takes
+// (slack.com/help/articles/202288908, Format your messages, and github.com/jsarafajr/slackify-markdown,
+// read 2026-11-30); where there is a border already, nothing is added.
+func TestMrkdwnInsideWords(t *testing.T) {
+	for md, want := range map[string]string{
+		"un**believ**able":          "un|*believ*|able",
+		"a*b*c ~~d~~e":              "a|_b_|c ~d~|e",
+		"これは**太字**です":               "これは|*太字*|です",
+		"「**太字**」、*斜体*。":            "「|*太字*|」、|_斜体_|。",
+		"the`code`span":             "the|`code`|span",
+		"`a`**b**":                  "`a`|*b*",
+		"***both***":                "_*both*_",
+		"x***both***y":              "x|_*both*_|y",
+		"**a** (**b**), \"**c**\".": "*a* (*b*), \"*c*\".",
+		"<**b**>":                   "&lt;*b*&gt;",
+		"[**b**x](https://a.b)":     "<https://a.b|*b*|x>",
+		"# **T**itle":               "*T*|itle",
+		"- **a**b":                  "• *a*|b",
+		"**a**\n**b**":              "*a*\n*b*",
+		"a\ue000b\ue001 **c**":      "a\ufffdb\ufffd *c*",
+	} {
+		if got := strings.ReplaceAll(mrkdwn(md), zeroWidth, "|"); got != want {
+			t.Errorf("mrkdwn(%q)\n got %q\nwant %q", md, got, want)
+		}
+	}
+}
+
 // The name of a stranger is code in the answer to /pair: no link, and no entry of the list. In
 // other texts, a name makes no link.
 func TestNamesAreLiteral(t *testing.T) {
