@@ -41,6 +41,11 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 	case len(args) == 3 && args[0] == "push": // slack push URL SECRET: verifies the address and sends events there
 		r.slack.Push(args[1], args[2], nil)
 		ts.Check(r.slack.Verify())
+	case len(args) == 3 && args[0] == "created": // slack created N REGEXP: of the newest manifest
+		all := r.slack.Created()
+		if strconv.Itoa(len(all)) != args[1] || !regexp.MustCompile(args[2]).MatchString(all[len(all)-1]) {
+			ts.Fatalf("%d apps were created: %s", len(all), strings.Join(all, "\n"))
+		}
 	case len(args) == 2 && args[0] == "refreshed": // slack refreshed N: waits until the app got tokens so many times
 		until(ts, func() (bool, string) {
 			n, err := strconv.Atoi(args[1])

@@ -105,19 +105,29 @@ func (c setupCmd) check() error {
 	for _, f := range []struct{ name, ref string }{
 		{"model-key", c.ModelKey}, {"telegram-token", c.TelegramToken}, {"slack-bot-token", c.SlackBotToken}, {"slack-app-token", c.SlackAppToken}, {"discord-token", c.DiscordToken},
 	} {
-		switch {
-		case f.ref == "-":
+		if f.ref == "-" {
 			inputs++
-		case f.ref == "env:":
-			return usageError{fmt.Errorf("--%s: env: names no variable; give env:NAME, such as env:TOKEN", f.name)}
-		case f.ref == "file:":
-			return usageError{fmt.Errorf("--%s: file: names no file; give file:PATH, such as file:token.txt", f.name)}
-		case f.ref != "" && !strings.HasPrefix(f.ref, "env:") && !strings.HasPrefix(f.ref, "file:"):
-			return usageError{fmt.Errorf("--%s: a secret must not stand on the command line, where other users see it; give env:NAME, file:PATH, or - for standard input", f.name)}
+		}
+		if err := secretReference(f.name, f.ref); f.ref != "" && err != nil {
+			return err
 		}
 	}
 	if inputs > 1 {
 		return usageError{errors.New("only one secret can come from standard input; give env:NAME or file:PATH for the others")}
+	}
+	return nil
+}
+
+// secretReference refuses the value of a flag that is no reference to a secret.
+func secretReference(flag, ref string) error {
+	switch {
+	case ref == "-":
+	case ref == "env:":
+		return usageError{fmt.Errorf("--%s: env: names no variable; give env:NAME, such as env:TOKEN", flag)}
+	case ref == "file:":
+		return usageError{fmt.Errorf("--%s: file: names no file; give file:PATH, such as file:token.txt", flag)}
+	case !strings.HasPrefix(ref, "env:") && !strings.HasPrefix(ref, "file:"):
+		return usageError{fmt.Errorf("--%s: a secret must not stand on the command line, where other users see it; give env:NAME, file:PATH, or - for standard input", flag)}
 	}
 	return nil
 }

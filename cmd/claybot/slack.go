@@ -1,10 +1,15 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors/slack"
@@ -21,9 +26,10 @@ type slackManifestCmd struct {
 	Name      string `placeholder:"NAME" help:"Name of the app, as people see it. Default: claybot."`
 	JSON      bool   `name:"json" xor:"form" help:"Print JSON."`
 	Link      bool   `xor:"form" help:"Print a link that opens Slack's page for new apps with the manifest filled in."`
+	Create    string `xor:"form" placeholder:"REF" help:"Create the app at Slack with an app configuration token (xoxe.xoxp-…): env:NAME, file:PATH or -."`
 }
 
-// Run prints the manifest of a connector, which needs no tokens yet.
+// Run prints the manifest of a connector, which needs no tokens yet, or creates the app.
 func (c slackManifestCmd) Run(e *env) error {
 	config, _, err := e.load()
 	if err != nil {
@@ -37,6 +43,8 @@ func (c slackManifestCmd) Run(e *env) error {
 		return usageError{app.Check()}
 	}
 	switch {
+	case c.Create != "":
+		return c.create(e, config, app)
 	case c.JSON:
 		return e.text(app.JSON())
 	case !c.Link:
@@ -52,8 +60,45 @@ func (c slackManifestCmd) Run(e *env) error {
 	return e.text(link + "\n")
 }
 
-// slackApp returns the app of the Slack connector with a name.
-func slackApp(c configs.Config, name string) (slack.App, error) {
+// create creates the app at Slack. The token is used once and kept nowhere.
+func (c slackManifestCmd) create(e *env, config configs.Config, app slack.App) error {
+	s, err := slackSettings(config, c.Connector)
+	if err == nil {
+		err = secretReference("create", c.Create)
+	}
+	if err != nil {
+		return err
+	}
+	var token string
+	if c.Create == "-" {
+		token, err = e.readSecret("app configuration token")
+	} else {
+		token, err = config.ReadSecret(c.Create, os.LookupEnv)
+	}
+	if err != nil {
+		return err
+	}
+	ctx, stop := interruptible()
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, createTime)
+	defer cancel()
+	made, err := slack.New(slack.Config{APIURL: s.APIURL, Log: slog.New(slog.DiscardHandler)}).CreateApp(ctx, strings.TrimSpace(token), app)
+	if err != nil {
+		return err
+	}
+	second := "under Basic Information, App-Level Tokens, generate a token with connections:write (xapp-…)"
+	if app.Hook != "" {
+		second = "under Basic Information, copy the Signing Secret"
+	}
+	return e.text(fmt.Sprintf("Created the app %s in the workspace %s.\nNext, at https://api.slack.com/apps/%s: install the app under Install App and copy the Bot User OAuth Token (xoxb-…);\n%s;\nthen set both, see docs/slack.md.\n",
+		made.ID, cmp.Or(made.Team, "of the token"), made.ID, second))
+}
+
+// createTime is how long Slack may take to create an app.
+const createTime = 30 * time.Second
+
+// slackSettings returns the settings of the Slack connector with a name.
+func slackSettings(c configs.Config, name string) (*configs.Slack, error) {
 	s, names := &c.Connectors.Slack, []string{platforms.Slack}
 	found := name == platforms.Slack
 	for _, i := range c.Connectors.Named {
@@ -65,9 +110,18 @@ func slackApp(c configs.Config, name string) (slack.App, error) {
 	}
 	switch {
 	case !found:
-		return slack.App{}, usageError{fmt.Errorf("no Slack connector %.40q; there are: %s", name, strings.Join(names, ", "))}
+		return nil, usageError{fmt.Errorf("no Slack connector %.40q; there are: %s", name, strings.Join(names, ", "))}
 	case s.Off() != "":
-		return slack.App{}, configError{fmt.Errorf("%s is off: %s", name, s.Off())}
+		return nil, configError{fmt.Errorf("%s is off: %s", name, s.Off())}
+	}
+	return s, nil
+}
+
+// slackApp returns the app of a Slack connector.
+func slackApp(c configs.Config, name string) (slack.App, error) {
+	s, err := slackSettings(c, name)
+	if err != nil {
+		return slack.App{}, err
 	}
 	app := slack.App{Without: slackWithout(c, name, s), Rotate: s.Rotates()}
 	if s.Hooked() {

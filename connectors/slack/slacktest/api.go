@@ -146,6 +146,8 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 		return answer{"ok": true, "team_id": s.cfg.Team, "team": "test", "user_id": s.cfg.BotUser, "bot_id": s.cfg.BotID, "user": s.cfg.BotName}
 	case "oauth.v2.access":
 		return s.oauth(r, args)
+	case "apps.manifest.create":
+		return s.create(args)
 	case "apps.connections.open":
 		if s.push != nil { // docs.slack.dev/reference/methods/apps.connections.open, read 2026-11-30
 			return refuse("socket_mode_not_enabled")

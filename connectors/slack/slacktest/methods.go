@@ -34,6 +34,7 @@ const (
 // limit for each channel instead, see Config.PostEvery.
 var methods = map[string]method{
 	"apps.connections.open": {tier1, "connections:write", true, ""},
+	"apps.manifest.create":  {tier1, "", false, "manifest team_id"}, // with ConfigToken; as of 2026-11-30
 	"auth.test":             {0, "", false, ""},
 	"oauth.v2.access":       {0, "", false, "client_id client_secret code code_verifier grant_type redirect_uri refresh_token"},
 
@@ -74,7 +75,14 @@ func (s *Server) check(name, token string, args url.Values) answer {
 		s.complain("unknown method %s", name)
 		return refuse("unknown_method")
 	}
-	if code := s.authorize(m, token); code != "" && name != "oauth.v2.access" {
+	if creates := name == "apps.manifest.create"; creates || token == ConfigToken {
+		switch {
+		case creates && token != ConfigToken && s.authorize(m, token) != "" && token != s.cfg.AppToken:
+			return refuse(s.authorize(m, token))
+		case creates != (token == ConfigToken):
+			return refuse("not_allowed_token_type")
+		}
+	} else if code := s.authorize(m, token); code != "" && name != "oauth.v2.access" {
 		return refuse(code)
 	}
 	if wait := s.spend(name, m.tier); wait > 0 {

@@ -100,6 +100,7 @@ type Server struct {
 	cabinet
 	archive
 	rotating
+	created []string // manifests
 	down    bool
 	running sync.WaitGroup
 }
