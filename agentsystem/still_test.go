@@ -57,6 +57,47 @@ func TestStillWorking(t *testing.T) {
 	})
 }
 
+// A placeholderLine wants a message before the answer, as telegram.delivery: placeholder does.
+type placeholderLine struct{ *line }
+
+func (placeholderLine) Streaming(claybot.Route) connectors.Streaming {
+	s := streaming
+	s.First, s.Wait, s.Placeholder = 0, 0, true
+	return s
+}
+
+// With placeholders (TG-30), a run for a person begins with a message, and its answer is an edit of it: after a
+// long wait as after none. Tasks have none.
+func TestPlaceholder(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.line = func(l *line) connectors.Connector { return placeholderLine{l} }
+		r.slowModel(time.Minute)
+		r.start()
+		r.say("slow")
+		after(100 * time.Millisecond)
+		r.wants("Working…")
+		after(20 * time.Second)
+		r.wants(stillModel)
+		after(time.Minute)
+		r.wants("re: slow")
+		r.slowModel(0)
+		r.say("quick")
+		after(time.Second)
+		r.wants("re: slow", "re: quick")
+		for i, p := range r.chat.posts {
+			if p.edits == 0 {
+				t.Errorf("message %d is no edit", i)
+			}
+		}
+		r.post(ann, claybot.AgentMessage{ID: "due", Type: claybot.MessageSystem, Kind: claybot.KindReminder, Text: "due", At: claybot.Now()})
+		after(time.Minute)
+		if n := len(r.chat.posts); n != 3 || r.chat.posts[2].edits != 0 {
+			t.Errorf("%d messages: %+v", n, r.chat.posts[n-1])
+		}
+	})
+}
+
 // A person who sees a typing sign needs no other; nor does a task without a waiting person.
 func TestStillWorkingIsNotNeeded(t *testing.T) {
 	t.Parallel()

@@ -248,6 +248,9 @@ type Streaming struct {
 	Limit int
 	// Drafts shows unfinished text by a Drafter, where that works.
 	Drafts bool
+	// Placeholder sends a short message as soon as a run begins for which a person waits. The answer
+	// is an edit of it, which can be repeated, so no answer ever appears twice.
+	Placeholder bool
 }
 
 // A Previewer shows an unfinished answer without creating a message, so nothing

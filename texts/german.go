@@ -407,6 +407,7 @@ var german = map[string]string{
 	"stopped":                   "angehalten",
 	"standby":                   "in Bereitschaft",
 	"stopped by an operator":    "von einem Betreiber angehalten",
+	"Working…":                  "Ich arbeite daran…",
 	"is thinking…":              "denkt nach…",
 	"is waiting for others…":    "wartet auf andere…",
 	"is still working: %s…":     "arbeitet noch: %s…",

@@ -10,6 +10,9 @@ import (
 // before a status.
 const ThinkingStatus = "is thinking…"
 
+// Working is the placeholder that an answer replaces.
+const Working = "Working…"
+
 // QueuedStatus is the status while a message waits because others have all workers.
 const QueuedStatus = "is waiting for others…"
 

@@ -110,6 +110,9 @@ func (s *Worker) watch(ctx context.Context, j *job) *progressView {
 			v.show.drafter, _ = c.(connectors.Drafter)
 			v.show.stream = x.Streaming(v.route)
 			v.show.stream.Off = v.show.stream.Off || v.show.sender == nil || j.profile.Progress || j.unsent()
+			if v.show.stream.Placeholder {
+				v.show.drafter = nil // the answer must be an edit of a message
+			}
 		}
 	}
 	if j.unsent() {
@@ -181,6 +184,9 @@ func (v *progressView) loop(ctx context.Context) {
 			v.job.log.Error("live view panicked", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
 		}
 	}()
+	if v.show.stream.Placeholder && !v.show.stream.Off {
+		v.showPlaceholder(ctx)
+	}
 	typing := time.NewTimer(typingAfter)
 	defer typing.Stop()
 	defer v.draft.sign.timer.Stop()

@@ -10,6 +10,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 )
 
 const (
@@ -30,6 +31,7 @@ type signOfLife struct {
 	after time.Duration
 	timer *time.Timer
 	said  string // the sign that the reader sees; empty for none
+	again bool   // it is not the first
 }
 
 // newSign decides whether a view shows signs of life: only if it shows no unfinished answer
@@ -58,6 +60,10 @@ func (v *progressView) showSign(ctx context.Context) {
 	v.draft.sign.timer.Reset(v.draft.sign.after)
 	v.mu.Lock()
 	sign := v.job.voice().StillWorking(v.text.tool)
+	if v.show.stream.Placeholder && !v.draft.sign.again {
+		sign = v.job.voice().In(texts.Working)
+	}
+	v.draft.sign.again = true
 	v.mu.Unlock()
 	before := v.draft.sent
 	whole := strings.TrimSpace(before + "\n\n" + sign)
@@ -89,6 +95,13 @@ func (v *progressView) showSign(ctx context.Context) {
 	if v.draft.sent == whole {
 		v.draft.sent, v.draft.sign.said = before, sign
 	}
+}
+
+// showPlaceholder shows the message that the answer replaces, also in a run that ends at once.
+func (v *progressView) showPlaceholder(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), draftTimeout)
+	defer cancel()
+	v.showSign(ctx)
 }
 
 // showDraft shows a text as a draft of the platform, which nothing has to be recorded for. It

@@ -275,7 +275,7 @@ func (c *Connector) Streaming(r claybot.Route) connectors.Streaming {
 	case DeliveryDirect:
 		s.Off = true
 	case DeliveryPlaceholder:
-		s.First, s.Wait = 0, 0
+		s.First, s.Wait, s.Placeholder = 0, 0, true
 	case DeliveryDraft:
 		s.Drafts = true
 	}
