@@ -2,12 +2,15 @@ package telegram
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -320,6 +323,60 @@ func TestPollsAndHook(t *testing.T) {
 		got := b.sink.texts()
 		if !slices.Equal(got, want) || len(b.server.Pending()) > 0 {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// A certified webhook is one whose certificate Telegram verifies; at is when it expires.
+type certified struct {
+	http.RoundTripper
+	at atomic.Int64 // Unix time
+}
+
+func (c *certified) RoundTrip(r *http.Request) (*http.Response, error) {
+	if time.Now().Unix() >= c.at.Load() {
+		return nil, &tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}}
+	}
+	return c.RoundTripper.RoundTrip(r)
+}
+
+// When the certificate of the webhook expires, the connector fails and says why, in the doctor as well; after it
+// was renewed, what waited comes once and in order.
+func TestHookCertificate(t *testing.T) {
+	door := &connectorstest.Doorway{}
+	gate := &certified{RoundTripper: door}
+	inBubbleWith(t, telegramtest.Config{Hooks: gate}, Config{Hook: testHook}, func(t *testing.T, b *bubble) {
+		door.Lead(b.conn)
+		gate.at.Store(time.Now().Add(time.Hour).Unix())
+		b.run()
+		synctest.Wait()
+		b.server.Say(7, 7, "in time")
+		time.Sleep(time.Hour + time.Second)
+		if h := b.conn.Health(); h.State != connectors.StateLive {
+			t.Errorf("nothing waits: %+v", h)
+		}
+		b.server.Say(7, 7, "one")
+		b.server.Say(7, 7, "two")
+		b.server.Say(8, 8, "three")
+		time.Sleep(hookEvery + time.Second)
+		synctest.Wait()
+		h := b.conn.Health()
+		if h.State != connectors.StateFailing || !strings.Contains(h.Err, "certificate verify failed") || !strings.Contains(h.Err, "valid certificate") || !strings.Contains(h.Err, "3 updates wait") {
+			t.Errorf("health %+v", h)
+		}
+		w, err := b.conn.Webhook(t.Context())
+		if err != nil || !w.Ours || w.Waiting != 3 || !strings.Contains(w.Failure, "certificate verify failed") {
+			t.Errorf("the doctor sees %+v, %v", w, err)
+		}
+		gate.at.Store(time.Now().Add(24 * time.Hour).Unix())
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		got := b.sink.texts()
+		if len(got) != 4 || got[0] != "in time" || slices.Index(got, "one") > slices.Index(got, "two") || !slices.Contains(got, "three") {
+			t.Errorf("got %q", got)
+		}
+		if h := b.conn.Health(); h.State != connectors.StateLive {
+			t.Errorf("after the renewal: %+v", h)
 		}
 	})
 }

@@ -2,7 +2,9 @@ package telegramtest
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -43,6 +45,18 @@ func (s *Server) SetWebhook(url string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.setHook(hook{url: url})
+}
+
+// CertificateFailure is what Telegram reports of a webhook whose certificate it does not take, such as one that
+// has expired (core.telegram.org/bots/webhooks and issues of github.com/tdlib/telegram-bot-api, read
+// 2026-11-30).
+const CertificateFailure = "SSL error {error:0A000086:SSL routines::certificate verify failed}"
+
+// BreakWebhook sets a webhook to which nothing could be delivered, and why.
+func (s *Server) BreakWebhook(url, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.setHook(hook{url: url, failed: time.Now(), failure: why})
 }
 
 // setHook replaces the webhook. The lock is held.
@@ -249,8 +263,12 @@ func push(client *http.Client, h hook, body []byte) (time.Duration, error) {
 		req.Header.Set(SecretHeader, h.secret)
 	}
 	resp, err := client.Do(req)
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(err, &untrusted) {
+		return 0, errors.New(CertificateFailure)
+	}
 	if err != nil {
-		return 0, fmt.Errorf("connection failed")
+		return 0, errors.New("connection failed")
 	}
 	_ = resp.Body.Close() // what it says does not count
 	if resp.StatusCode/100 == 2 {
