@@ -55,9 +55,30 @@ func (r flowRoom) check(ctx context.Context, m claybot.AgentMessage) error {
 	if err != nil || l.Open < most.Open && l.Waiting < most.Waiting {
 		return err
 	}
-	_, err = r.receipts.Receipt(ctx, m.ID)
+	return r.unless(ctx, m, fmt.Errorf("start workflow %s: %w", m.Flow.Name, noRoom))
+}
+
+// fits returns a *flows.InputError for a message whose payload does not fit the input of the workflow that it
+// starts, unless it is a duplicate of one that was stored. Nothing is stored of it.
+func (r flowRoom) fits(ctx context.Context, m claybot.AgentMessage) error {
+	if r.flow == nil || m.Flow == nil || m.Type != claybot.MessageSystem || m.Silent || m.Flow.Pinned {
+		return nil
+	}
+	f := r.flow(m.Flow.Name)
+	if f == nil {
+		return nil
+	}
+	if wrong := f.Refuses(m.Payload); wrong != nil {
+		return r.unless(ctx, m, &storage.Fault{Class: storage.ClassMessage, Err: wrong})
+	}
+	return nil
+}
+
+// unless returns why a message is refused, unless it was stored before.
+func (r flowRoom) unless(ctx context.Context, m claybot.AgentMessage, refused error) error {
+	_, err := r.receipts.Receipt(ctx, m.ID)
 	if errors.Is(err, storage.ErrNotFound) {
-		return fmt.Errorf("start workflow %s: %w", m.Flow.Name, noRoom)
+		return refused
 	}
 	return err // a duplicate
 }

@@ -89,6 +89,9 @@ var unknownArrival = storage.Arrival{Asked: true, Open: true}
 
 // acceptMeeting is accept for a message of which it is known what it meets.
 func (i *intake) acceptMeeting(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage, met storage.Arrival) (storage.Posted, error) {
+	if err := i.room.fits(ctx, m); err != nil {
+		return storage.Posted{}, err
+	}
 	if met.Agent != nil {
 		return i.acceptAsked(ctx, *met.Agent, m, met)
 	}

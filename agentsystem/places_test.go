@@ -182,3 +182,37 @@ func TestFlowFull(t *testing.T) {
 		}
 	})
 }
+
+// A message whose payload does not fit the input of its workflow starts no run, and nothing of it is stored; one
+// that was stored before is a duplicate, also once the workflow has another input.
+func TestFlowInput(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		f := remembering("memo", &flows.Agent{Prompt: "{text}"})
+		f.Concurrency.Key = "one" // its agent is known when the second message comes
+		r.flows = shelf{"memo": f}
+		r.engines = map[string]runs.Engine{claybot.EngineFlow: engineFunc(func(context.Context, *runs.Turn, func(claybot.Record, error) bool) {})}
+		r.start()
+		post := func(id claybot.MessageID, payload string) error {
+			m := claybot.AgentMessage{ID: id, Type: claybot.MessageUser, Text: "memo shop", Payload: []byte(payload), From: claybot.Sender{UserID: "shop", Program: true}}
+			return r.system.Post(r.Context(), claybot.User("shop", "shop", "shop"), m)
+		}
+		if err := post("shop/1", `{"n":"x"}`); err != nil {
+			r.Fatal(err)
+		}
+		after(time.Second)
+		f.Input = []flows.Field{{Name: "n", Type: flows.FieldInteger}}
+		var wrong *flows.InputError
+		if err := post("shop/2", `{"n":"x"}`); !errors.As(err, &wrong) || wrong.Field != "payload.n" || storage.ClassOf(err) != storage.ClassMessage {
+			r.Errorf("a payload that does not fit: %v", err)
+		}
+		if _, err := r.db.Receipt(r.Context(), "shop/2"); !errors.Is(err, storage.ErrNotFound) {
+			r.Errorf("stored of a refused event: %v", err)
+		}
+		for id, payload := range map[claybot.MessageID]string{"shop/1": `{"n":"x"}`, "shop/3": `{"n":3}`} {
+			if err := post(id, payload); err != nil {
+				r.Errorf("%s: %v", id, err)
+			}
+		}
+	})
+}

@@ -64,6 +64,9 @@ type Starter struct {
 // shared agent is of no member of its group, whatever user id the caller has.
 func (s *Starter) StartRun(ctx context.Context, to Address, m claybot.AgentMessage) (Accepted, error) {
 	m.Run = claybot.RunID(runs.NewID())
+	if err := s.intake.room.fits(ctx, m); err != nil {
+		return Accepted{}, err
+	}
 	if err := s.intake.room.check(ctx, m); err != nil {
 		return Accepted{}, err
 	}

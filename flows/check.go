@@ -58,8 +58,10 @@ type World struct {
 	// Profiles, Connectors, Flows and Models are the known names; Models are those of a profile.
 	Profiles   []string
 	Connectors []string
-	Flows      []string
-	Models     func(profile string) []string
+	// Events are the Connectors whose messages have a payload; nil: any of them.
+	Events []string
+	Flows  []string
+	Models func(profile string) []string
 	// Tools returns the tools of a profile and the names of their arguments, which of them are
 	// required.
 	Tools func(profile string) map[string]Params
@@ -167,6 +169,9 @@ func (c *checker) head() {
 	} else {
 		c.isNode(f.Lines["start"], "start", f.Start)
 	}
+	for _, field := range f.Input {
+		c.valid(field.Line, "input."+field.Name, field.Form, c.world.Pattern)
+	}
 	if busy := f.Concurrency; busy.Key == "" && (busy.Busy == claybot.BusySkip || busy.Busy == claybot.BusyCancel) {
 		c.add(busy.Lines["busy"], "concurrency.busy", "needs key: runs of equal keys do not work at the same time")
 	}
@@ -273,6 +278,9 @@ func (c *checker) trigger(t *Trigger) {
 			}
 		}
 		c.valid(t.Lines["match"], key+".match", t.Match, c.world.Pattern)
+	}
+	if len(c.flow.Input) > 0 && (t.Cron != "" || c.world.Events != nil && slices.Contains(c.world.Connectors, t.On) && !slices.Contains(c.world.Events, t.On)) {
+		c.add(t.Lines[""], key, "starts the flow without a payload, and the flow has an input")
 	}
 	for i := range c.flow.Triggers {
 		other := &c.flow.Triggers[i]

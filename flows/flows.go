@@ -57,6 +57,8 @@ type Flow struct {
 	Profile string `key:"profile"`
 	// Agents are the profiles whose agents may start the flow.
 	Agents []string `key:"agents" kind:"texts"`
+	// Input are the fields that the payload of what starts the flow has to have; none: any payload fits.
+	Input []Field `key:"input" kind:"flow fields"`
 	// Concurrency says which runs work at the same time.
 	Concurrency Concurrency `key:"concurrency" kind:"flow concurrency"`
 	// Limits bound the unfinished runs.

@@ -33,6 +33,9 @@ func (s *Starter) checkFlow(env tools.Env, t tools.Subagent) error {
 	case t.Timeout < 0 || t.Timeout > flows.MaxWait:
 		return fmt.Errorf("timeout %v is not within 0 and %v", t.Timeout, flows.MaxWait)
 	}
+	if wrong := f.Refuses(t.Payload); wrong != nil {
+		return wrong
+	}
 	return nil
 }
 

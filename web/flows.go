@@ -48,6 +48,7 @@ type FlowView struct {
 	Version     string        `json:"version" doc:"Changes with the text of the file. A run ends on the version with which it began."`
 	Owner       string        `json:"owner"`
 	Triggers    []FlowTrigger `json:"triggers"`
+	Input       []FlowInput   `json:"input,omitempty" doc:"The fields that the payload has to have. Default: any payload fits."`
 	Nodes       int           `json:"nodes"`
 	Graph       string        `json:"graph" doc:"The name of its graph, see GET /graphs."`
 }
@@ -76,6 +77,12 @@ type FlowNode struct {
 type FlowTrigger struct {
 	Name string `json:"name"`
 	What string `json:"what" doc:"In words."`
+}
+
+// A FlowInput is a field of the payload of a flow.
+type FlowInput struct {
+	Name string `json:"name"`
+	Want string `json:"want" doc:"What fits, in words."`
 }
 
 // A FlowFault is what is wrong with a file of a flow.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
@@ -35,6 +36,12 @@ type Failure struct {
 func Explain(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
+	}
+	if wrong, ok := errors.AsType[*flows.InputError](err); ok {
+		return &Problem{
+			Status: http.StatusUnprocessableEntity, Code: "input", Message: "The input of the workflow is not valid: " + wrong.Field + " " + wrong.Text + ". Nothing was stored.",
+			Fix: "The key input in the file of the workflow says what it needs.", Fields: map[string]string{wrong.Field: wrong.Text},
+		}
 	}
 	for _, known := range []struct {
 		err error

@@ -140,7 +140,8 @@ func namesIn(text string) (all []flows.Use, err error) {
 // offlineWorld returns what flows are checked against without a daemon: what the configuration says.
 func offlineWorld(c *configs.Config) flows.World {
 	w := flows.World{
-		Uses: namesIn, Near: configs.Nearest,
+		Events: []string{},
+		Uses:   namesIn, Near: configs.Nearest,
 		Owner: func(v string) error { _, err := c.ParseOwner(v); return err },
 		Route: func(v string) error { _, err := c.ParseRoute(v); return err },
 		Cron:  cron.CheckSchedule,
@@ -159,6 +160,9 @@ func offlineWorld(c *configs.Config) flows.World {
 	}
 	for _, i := range c.Connectors.Instances() {
 		w.Connectors = append(w.Connectors, i.Name)
+		if i.Settings.Type() == platforms.Webhook {
+			w.Events = append(w.Events, i.Name)
+		}
 	}
 	w.Connectors = append(w.Connectors, operatorChats...)
 	w.Connectors = append(w.Connectors, platforms.Telegram, platforms.Slack, platforms.Discord) // which may get their tokens later

@@ -20,6 +20,9 @@ func viewFlow(f *flows.Flow) web.FlowView {
 	for _, t := range f.Triggers {
 		v.Triggers = append(v.Triggers, web.FlowTrigger{Name: t.Name, What: t.String()})
 	}
+	for _, field := range f.Input {
+		v.Input = append(v.Input, web.FlowInput{Name: field.Name, Want: field.Wants()})
+	}
 	return v
 }
 

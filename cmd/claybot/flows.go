@@ -138,6 +138,12 @@ func checkFlows(dir string, files map[string][]byte, world flows.World) (all map
 			faults = append(faults, fileFault{all[name].File, x})
 		}
 	}
+	inputs := flows.CheckInputs(all)
+	for _, name := range slices.Sorted(maps.Keys(inputs)) {
+		for _, x := range inputs[name] {
+			faults = append(faults, fileFault{all[name].File, x})
+		}
+	}
 	return all, append(faults, overlaps(all)...)
 }
 

@@ -28,6 +28,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/storage"
 )
@@ -324,6 +325,7 @@ func (c *Connector) post(ctx context.Context, channel string, m claybot.AgentMes
 	}
 	defer leave()
 	err = h.Post(ctx, claybot.User(c.cfg.Name, channel, c.cfg.Name), m)
+	var wrong *flows.InputError
 	switch {
 	case err == nil:
 		c.pulse.OK()
@@ -332,6 +334,10 @@ func (c *Connector) post(ctx context.Context, channel string, m claybot.AgentMes
 		c.pulse.OK()
 		c.log.Warn("webhook delivery refused; its sender has to repeat it", "message", m.ID, "why", err)
 		return http.StatusTooManyRequests, "The workflow has as many unfinished runs as it may have; send the event again later."
+	case errors.As(err, &wrong):
+		c.pulse.OK()
+		c.log.Warn("webhook delivery refused; its payload does not fit the workflow", "message", m.ID, "why", wrong)
+		return http.StatusUnprocessableEntity, connectors.Capital(wrong.Error()) + "."
 	case unstorable(err):
 		c.log.Warn("webhook delivery cannot be stored", "message", m.ID, "err", err)
 		return http.StatusUnprocessableEntity, "This event cannot be stored."

@@ -6,11 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/flows"
@@ -86,16 +84,7 @@ func wanted(fields []flows.Field) string {
 	var b strings.Builder
 	b.WriteString("\n\nAnswer with one JSON object and nothing else. Its members:\n")
 	for _, f := range fields {
-		what := f.Type
-		switch {
-		case f.Type == flows.FieldWord:
-			what = "one of " + strings.Join(f.Of, ", ")
-		case f.Form != "":
-			what = "a text that matches the regular expression " + f.Form
-		case f.Type == flows.FieldDate:
-			what = "a date such as 2026-01-31"
-		}
-		fmt.Fprintf(&b, "- %s: %s\n", f.Name, what)
+		fmt.Fprintf(&b, "- %s: %s\n", f.Name, f.Wants())
 	}
 	return b.String()
 }
@@ -142,37 +131,10 @@ func fields(want []flows.Field, text string) (map[string]any, error) {
 		if !given {
 			return nil, fmt.Errorf("%s is missing in the answer", f.Name)
 		}
-		if !fits(f, value) {
+		if !f.Fits(value) {
 			return nil, fmt.Errorf("%s does not fit in the answer", f.Name)
 		}
 		all[f.Name] = value
 	}
 	return all, nil
-}
-
-// fits reports whether a value is one of a field.
-func fits(f flows.Field, value any) bool {
-	switch v := value.(type) {
-	case string:
-		switch f.Type {
-		case flows.FieldWord:
-			return slices.Contains(f.Of, v)
-		case flows.FieldDate:
-			_, err := time.Parse(time.DateOnly, v)
-			return err == nil
-		case flows.FieldText:
-			re, err := regexp.Compile(f.Form)
-			return err == nil && re.MatchString(v)
-		}
-	case json.Number:
-		_, err := v.Int64()
-		return f.Type == flows.FieldNumber || f.Type == flows.FieldInteger && err == nil
-	case bool:
-		return f.Type == flows.FieldBoolean
-	case []any:
-		return f.Type == flows.FieldList
-	case map[string]any:
-		return f.Type == flows.FieldObject
-	}
-	return false
 }

@@ -93,6 +93,9 @@ const maxPasses = 10_000
 func (p Player) Play(ctx context.Context, c Case, cut int, lost bool) (Played, error) {
 	d := &desk{player: p, c: c, cut: cut, lost: lost, now: time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC), started: make(map[string]bool), sent: make(map[string]string), visits: make(map[string]int), passes: make(map[string]int), said: make(map[string]int)}
 	d.out = Played{Called: make(map[string]int), Calls: make(map[string]any), Asks: make(map[string]string), Outputs: make(map[string]any)}
+	if err := p.Flow.Refuses(d.message().Payload); err != nil {
+		return d.out, err
+	}
 	set, err := d.tools()
 	if err != nil {
 		return d.out, err

@@ -312,6 +312,41 @@ nodes:
 	}
 }
 
+// What fits a field of the input that only data fits is none of a stranger's texts, whatever else the payload has.
+func TestTaintOfInput(t *testing.T) {
+	for _, input := range []string{"{order: \"/^[0-9]{1,8}$/\", note: text}", "{note: text}"} {
+		p := player(t, `
+owner: chat/ann
+input: `+input+`
+start: a
+nodes:
+  a: {kind: tool, tool: put, args: {a: "{{ trigger.payload.order }}"}, next: b}
+  b: {kind: tool, tool: put, args: {a: "{{ trigger.payload.note }}"}, next: c}
+  c: {kind: tool, tool: put, args: {a: "{{ trigger.payload }}"}, next: END}
+`)
+		var tainted []bool
+		settle := p.Settle
+		p.Settle = func(set *tools.Set) flow.Settle {
+			inner := settle(set)
+			return func(ctx context.Context, turn *runs.Turn, rules *tools.Rules, yield func(claybot.Record) error) error {
+				tainted = append(tainted, tools.Tainted(turn.History))
+				return inner(ctx, turn, rules, yield)
+			}
+		}
+		c := flow.Case{Trigger: flow.Started{Payload: map[string]any{"order": "12", "note": "x"}, Tainted: true}, Nodes: map[string]any{"a": "ok", "b": "ok", "c": "ok"}}
+		if _, err := p.Play(t.Context(), c, 0, false); err != nil {
+			t.Fatal(err)
+		}
+		if want := []bool{!strings.Contains(input, "order"), true, true}; !slices.Equal(tainted, want) {
+			t.Errorf("%s: %v, want %v", input, tainted, want)
+		}
+		c.Trigger.Payload = map[string]any{"order": "12"}
+		if _, err := p.Play(t.Context(), c, 0, false); err == nil || !strings.Contains(err.Error(), "payload.note is missing") {
+			t.Errorf("a case whose payload does not fit: %v", err)
+		}
+	}
+}
+
 // A failure is told to those whom the flow names, also where the run could not begin or a deadline
 // ends it.
 func TestFailed(t *testing.T) {

@@ -136,7 +136,7 @@ func (v *visit) markOf(path []string) mark {
 			return m
 		}
 		for _, x := range v.state.Turn.Messages {
-			m.add(mark{x.Tainted, x.Private})
+			m.add(mark{x.Tainted && !v.data(path, x), x.Private})
 		}
 		return m
 	case "error":
@@ -169,6 +169,16 @@ func (v *visit) markOf(path []string) mark {
 		return mark{private: r.Private}
 	}
 	return mark{r.Tainted, r.Private}
+}
+
+// data reports whether a name is a field of the input of the flow into which no text of a stranger fits, and
+// the payload of the message is one that fits: it may have been stored for another version of the flow.
+func (v *visit) data(path []string, m claybot.AgentMessage) bool {
+	if len(path) < 3 || path[0] != "trigger" || path[1] != "payload" {
+		return false
+	}
+	i := slices.IndexFunc(v.flow.Input, func(f flows.Field) bool { return f.Name == path[2] })
+	return i >= 0 && v.flow.Input[i].Clean() && m.Flow != nil && v.flow.Refuses(m.Payload) == nil
 }
 
 // failed is an error of the node.

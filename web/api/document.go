@@ -45,7 +45,7 @@ var tags = [][2]string{
 var statuses = map[int]string{
 	http.StatusBadRequest: "The request is invalid; see the message.", http.StatusUnauthorized: "Missing or invalid credentials.",
 	http.StatusForbidden: "The scope of the caller is not sufficient.", http.StatusNotFound: "Not found.",
-	http.StatusConflict: "Not possible in the current state, or refused.", http.StatusGone: "Expired.",
+	http.StatusConflict: "Not possible in the current state, or refused.", http.StatusGone: "Expired.", http.StatusUnprocessableEntity: "The payload does not fit the input of the workflow.",
 	http.StatusPreconditionFailed:    "The resource has another version than If-Match.",
 	http.StatusRequestEntityTooLarge: "The body is too large.", http.StatusUnsupportedMediaType: "The body is not application/json.",
 	http.StatusTooManyRequests: "Too many invalid tokens or codes.", http.StatusInternalServerError: "Internal error; see the log.",

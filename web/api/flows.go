@@ -27,7 +27,7 @@ func (f flowDesk) operations() []operation {
 			return web.FlowFaults{Faults: orEmpty(faults)}, err
 		}),
 		takes(http.StatusAccepted, op("startFlow", web.Operate, "POST /flows/{flow}/runs", "Start a workflow.").tagged("flows").
-			explained("claybot reserves the run id for the run. It acts for the owner of the flow.").query(keyHeaderParam).upTo(2*payloadLimit), f.start).replying("claybot has stored the message and will process it."),
+			explained("claybot reserves the run id for the run. It acts for the owner of the flow.").query(keyHeaderParam).failing(http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity).upTo(2*payloadLimit), f.start).replying("claybot has stored the message and will process it."),
 		returns(http.StatusOK, op("listWaitingRuns", web.Read, "GET /flows/{flow}/upgrade", "List the runs of a workflow that wait with an older version.").tagged("flows"), func(r *http.Request) (web.FlowUpgrade, error) {
 			return f.WaitingRuns(r.Context(), r.PathValue("flow"))
 		}),
