@@ -56,11 +56,12 @@ func (p Past) entered(first, node string, number int) bool {
 	return at == node && seen == number
 }
 
-// last is when the run recorded something last. What it sent in the node in which it ended, it sent later.
-func (p Past) last() (at claybot.Time) {
+// came is when the run came to the node in which it ended, or went on there after a wait: what it sent there, it
+// sent later. What is recorded behind, such as that it was canceled, may be much younger.
+func (p Past) came() (at claybot.Time) {
 	for _, r := range p.records {
-		if r.Run == p.run {
-			at = max(at, r.At)
+		if r.Run == p.run && (at == 0 || r.Type == claybot.RecordNode) {
+			at = r.At
 		}
 	}
 	return at

@@ -1,11 +1,16 @@
 package flow_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/flows"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/flow"
 )
 
@@ -268,5 +273,58 @@ func TestDryApproved(t *testing.T) {
 	want := []string{"price: call look with {}, once chat/bob approves it", "tell: send to trigger: done"}
 	if got := wouldOf(played); err != nil || len(wrong) > 0 || played.Err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v %v, failed %v, would do %q", err, wrong, played.Err, got)
+	}
+}
+
+// What a run sent in the node in which it ended, it may have sent as soon as it came there: that it was canceled much
+// later says nothing about it.
+func TestReplyOfCanceledRun(t *testing.T) {
+	const day = 24 * time.Hour
+	begun := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
+	at := func(d time.Duration) claybot.Time { return claybot.At(begun.Add(d)) }
+	for _, tt := range []struct {
+		name  string
+		waits time.Duration // in the reply, for an approval, before it was sent; 0: it does not
+		sent  bool          // the text is sent again
+	}{{"at once", 0, false}, {"after a wait", 5 * day, true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := player(t, "owner: chat/ann\nstart: a\nnodes: {a: {kind: template, value: 1, next: tell}, tell: {kind: reply, to: [chat/one], text: tea, next: END}}\n")
+			played, err := p.Play(t.Context(), flow.Case{}, 0, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			records := played.Log[:1]
+			if records[0].At = at(0); tt.waits > 0 {
+				records = append(records, claybot.Record{Type: claybot.RecordNode, Run: "case", Name: "tell", Next: "tell", At: at(tt.waits)})
+			}
+			records = append(records, claybot.Record{Type: claybot.RecordSystem, Run: "case", Text: "canceled", At: at(6 * day)})
+			sent := 0
+			e := flow.New(flow.Config{
+				Flow: func(context.Context, string, string) (*flows.Flow, error) { return p.Flow, nil },
+				Fill: p.Fill, Uses: p.Uses,
+				Route:    func(v string) (claybot.Route, error) { return claybot.Route{Connector: "chat", ChannelID: "one"}, nil },
+				Recorded: func(context.Context, claybot.RunID) ([]claybot.Record, error) { return records, nil },
+				Sent:     func(context.Context, claybot.RunID, string) (*claybot.Route, error) { return nil, nil },
+				Kept:     func() time.Duration { return 7 * day },
+				Now:      func() time.Time { return begun.Add(8 * day) },
+				Send: func(context.Context, *runs.Turn, claybot.Route, string, string) error {
+					sent++
+					return nil
+				},
+			})
+			turn := &runs.Turn{
+				Run:      claybot.Run{ID: "new", Engine: flow.NameOf("every", p.Flow.Hash)},
+				Messages: []claybot.AgentMessage{{Payload: []byte("null"), Flow: &claybot.FlowStart{Name: "every", Replay: &claybot.FlowReplay{Run: "case"}}}},
+			}
+			var failed *runs.Error
+			for _, err := range e.Run(t.Context(), turn) {
+				if err != nil && !errors.As(err, &failed) {
+					t.Fatal(err)
+				}
+			}
+			if tt.sent != (sent == 1) || !tt.sent && (failed == nil || failed.Code != flow.CodeUnknown) {
+				t.Errorf("sent %d times, %v", sent, failed)
+			}
+		})
 	}
 }

@@ -86,7 +86,7 @@ func (v *visit) sentBefore(ctx context.Context) (all []string, known bool, err e
 	if v.cfg.Kept != nil {
 		kept = v.cfg.Kept()
 	}
-	return all, kept == 0 || v.cfg.Now().Sub(v.past.last().Time()) < kept, nil
+	return all, kept == 0 || v.cfg.Now().Sub(v.past.came().Time()) < kept, nil
 }
 
 // maxShared is how much of a text the question shows that asks whether it may be sent.
