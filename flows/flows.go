@@ -27,6 +27,7 @@ const (
 	MaxNodes  = 200
 	MaxVisits = 1000      // of all nodes, in one run
 	MaxOutput = 256 << 10 // bytes of what a node puts out, as JSON
+	MaxState  = 4 << 20   // bytes of what all nodes of a run have put out, as JSON
 	MaxWait   = 30 * 24 * time.Hour
 	MaxDepth  = 5 // of flows that nodes start, one below the other
 )

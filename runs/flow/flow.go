@@ -317,6 +317,9 @@ func (v *visit) work(ctx context.Context) (next string, err error) {
 	if most := v.most(next); err == nil && len(out.Output) > most {
 		err = &runs.Error{Code: CodeTooLarge, Text: fmt.Sprintf("%s put out %d bytes; the limit is %d", v.node.Name, len(out.Output), most)}
 	}
+	if err == nil {
+		err = v.room(out)
+	}
 	var failed *runs.Error
 	switch {
 	case errors.As(err, &failed) && v.node.Error != "":

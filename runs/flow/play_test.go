@@ -424,6 +424,24 @@ nodes:
 	}
 }
 
+// What all nodes of a run have put out is bounded as well: the node beyond it fails, and what was put out before is
+// there.
+func TestStateIsBounded(t *testing.T) {
+	var nodes strings.Builder
+	for i := range 18 {
+		fmt.Fprintf(&nodes, "  n%d: {kind: template, value: \"{{ trigger.text }}\", next: n%d, error: told}\n", i, i+1)
+	}
+	p := player(t, "owner: chat/ann\nstart: n0\nnodes:\n"+nodes.String()+`
+  n18: {kind: template, value: all, next: END}
+  told: {kind: reply, text: "{{ error.code }} {{ n15.output | default('') | length }} {{ error.text }}", next: END}
+`)
+	got, err := p.Play(t.Context(), flow.Case{Trigger: flow.Started{Text: strings.Repeat("x", 250<<10)}}, 0, false)
+	const want = "[too_large 256000 n16: what the nodes of the run have put out would be 4352034 bytes; the limit is 4194304]"
+	if err != nil || fmt.Sprint(got.Replies) != want || got.Err != nil {
+		t.Errorf("%v %q %v", err, got.Replies, got.Err)
+	}
+}
+
 // An agent whose tools act is not started once more by itself.
 func TestActingAgentIsTriedOnce(t *testing.T) {
 	for text, want := range map[string]string{"tools: [put]": flow.CodeOutput, "tools: [put], tries: 2": "", "tools: [look]": ""} {

@@ -28,6 +28,43 @@ func (v *visit) put(value any, m mark) Result {
 	return Result{Output: b, Tainted: m.tainted, Private: m.private}
 }
 
+// room returns an error where the run would keep more of its nodes than it may.
+func (v *visit) room(out Result) error {
+	all := out.size()
+	for name, r := range v.state.Output {
+		if name != v.node.Name {
+			all += r.size()
+		}
+	}
+	if all > flows.MaxState {
+		return v.failed(CodeTooLarge, "what the nodes of the run have put out would be %d bytes; the limit is %d", all, flows.MaxState)
+	}
+	return nil
+}
+
+// size is about how many bytes of the state the result takes.
+func (r Result) size() int {
+	n := len(r.Output)
+	for _, m := range r.Messages {
+		n += len(m.Text)
+		for _, c := range m.Calls {
+			n += len(c.Args)
+		}
+	}
+	for _, value := range r.More {
+		switch value := value.(type) {
+		case string:
+			n += len(value)
+		case json.RawMessage:
+			n += len(value)
+		default:
+			b, _ := json.Marshal(value) // values come from JSON
+			n += len(b)
+		}
+	}
+	return n
+}
+
 // fill fills the templates in a value.
 func (v *visit) fill(value any, more map[string]any) (filled any, m mark, err error) {
 	switch value := value.(type) {
