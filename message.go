@@ -143,6 +143,9 @@ type AgentMessage struct {
 	// Root is the run that the chain of agents began with which led to this
 	// message; the run that takes it spends from that one's budget.
 	Root RunID `json:"root,omitempty"`
+	// Budgets are those of the runs of workflows that led to this message; the run that takes it spends
+	// from each of them.
+	Budgets []RunBudget `json:"budgets,omitempty"`
 	// Amends is the message that an edit or a deletion is about, by its id or one of its
 	// keys. Text is the whole new text of an edit. While the message waits, an edit replaces
 	// its text and a deletion drops it; a deletion also cancels the run that took it. An edit
@@ -206,6 +209,15 @@ type FlowReplay struct {
 	From string `json:"from,omitempty"`
 	// Again are nodes that act again once that is approved, although they have acted.
 	Again []string `json:"again,omitempty"`
+}
+
+// A RunBudget bounds what models may take for a run of a flow, with all that it starts. An amount of 0 is no
+// bound.
+type RunBudget struct {
+	Flow     string `json:"flow"`
+	Run      RunID  `json:"run,omitempty"` // empty: the one that takes the message
+	MicroUSD int64  `json:"microUSD,omitempty"`
+	Tokens   int64  `json:"tokens,omitempty"`
 }
 
 // A Sender is the person or agent a message came from. Name is for display

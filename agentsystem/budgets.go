@@ -29,6 +29,11 @@ type limitedRuns struct {
 
 func (l limitedRuns) Root(run claybot.RunID) claybot.RunID { return l.work.Root(run) }
 
+// Budgets implements budgets.Runs.
+func (l limitedRuns) Budgets(run claybot.RunID) []claybot.RunBudget {
+	return l.work.Of(run).Budgets(run)
+}
+
 // Owner implements budgets.Runs. A paused run, and one of another member, is read from the store.
 func (l limitedRuns) Owner(ctx context.Context, id claybot.RunID) (string, error) {
 	w := l.work.Of(id)

@@ -51,6 +51,8 @@ type Runs interface {
 	// Root returns the run that began the chain of subagents to which a run belongs,
 	// and the run itself where it belongs to none.
 	Root(run claybot.RunID) claybot.RunID
+	// Budgets returns the budgets of the runs of workflows for which a run works.
+	Budgets(run claybot.RunID) []claybot.RunBudget
 	// Owner returns the person for whom a run and its subagents work, in the form of
 	// Descriptor.OwnerID; empty where the run has ended or is unknown.
 	Owner(ctx context.Context, run claybot.RunID) (string, error)

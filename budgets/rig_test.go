@@ -29,6 +29,7 @@ type rig struct {
 	notify     func(owner, key, text string) error
 	// stops are the keys of the budgets that stopped a run.
 	stops []string
+	flows map[claybot.RunID][]claybot.RunBudget
 }
 
 // empty is a database without rows. A copy of it is ready much earlier than a new one.
@@ -72,7 +73,7 @@ func bubble(t *testing.T, test func(r *rig)) {
 // limiter makes the Limiter of one process.
 func (r *rig) limiter(m *cluster.Membership, store storage.Budgets, rules ...budgets.Rule) *budgets.Limiter {
 	return budgets.New(budgets.Config{
-		Store: store, Agents: r.db, Questions: r.db, Runs: runsAlone{}, People: r, Members: m,
+		Store: store, Agents: r.db, Questions: r.db, Runs: runsAlone{r.flows}, People: r, Members: m,
 		Rules:     func() []budgets.Rule { return rules },
 		Operators: func() []string { return r.operators },
 		Consoles:  []string{"web/operator", "terminal/operator"},
@@ -147,9 +148,12 @@ func (r *rig) Notify(_ context.Context, owner, key string, say func(texts.Voice)
 	return r.notify(owner, key, say(texts.Voice{}))
 }
 
-// runsAlone are runs that no other run began.
-type runsAlone struct{}
+// runsAlone are runs that no other run began, with budgets of workflows.
+type runsAlone struct {
+	budgets map[claybot.RunID][]claybot.RunBudget
+}
 
+func (r runsAlone) Budgets(run claybot.RunID) []claybot.RunBudget      { return r.budgets[run] }
 func (runsAlone) Root(run claybot.RunID) claybot.RunID                 { return run }
 func (runsAlone) Owner(context.Context, claybot.RunID) (string, error) { return "", nil }
 func (runsAlone) Resume(context.Context, claybot.AgentID, claybot.RunID, claybot.Answer) error {

@@ -138,8 +138,8 @@ type applicable struct {
 // levels returns the budgets that a call belongs to. The error is a *llm.LimitError
 // where the limit of one is unknown.
 func (l *Limiter) levels(ctx context.Context, c llm.Charge) (applicable, error) {
-	rules := l.cfg.Rules()
-	if len(rules) == 0 {
+	rules, flows := l.cfg.Rules(), l.cfg.Runs.Budgets(c.Run)
+	if len(rules)+len(flows) == 0 {
 		return applicable{}, nil
 	}
 	who, err := l.payer(ctx, c.Agent)
@@ -166,7 +166,36 @@ func (l *Limiter) levels(ctx context.Context, c llm.Charge) (applicable, error) 
 			on.levels, on.names[level.Key], on.given[level.Key] = append(on.levels, level), name, r.Default
 		}
 	}
+	for _, b := range flows {
+		for _, level := range levelsOf(b, now) {
+			on.levels, on.names[level.Key] = append(on.levels, level), level.Name
+		}
+	}
 	return on, nil
+}
+
+// flowMatch begins the Match in the key of the budget of a run of a workflow.
+const flowMatch = "flow:"
+
+// levelsOf are the budgets of a run of a workflow. They are hard.
+func levelsOf(b claybot.RunBudget, now time.Time) (all []storage.Level) {
+	for _, of := range []struct {
+		unit  storage.Unit
+		limit int64
+	}{{storage.UnitMicroUSD, b.MicroUSD}, {storage.UnitTokens, b.Tokens}} {
+		if of.limit > 0 {
+			r := Rule{Per: PerRun, Every: EveryRun, Unit: of.unit, Limit: of.limit, Hard: true, Match: flowMatch + b.Flow}
+			all = append(all, storage.Level{
+				Key: r.key(string(b.Run), now), Period: r.period(now), Unit: r.Unit, Limit: r.Limit, Hard: true, Name: "the budget of a run of " + b.Flow,
+			})
+		}
+	}
+	return all
+}
+
+// ofFlow reports whether a budget is that of a run of a workflow, by its key.
+func ofFlow(key string) bool {
+	return strings.HasPrefix(key, PerRun+"/") && strings.Contains(key, "/"+flowMatch)
 }
 
 // Refused returns why nothing may be spent for an agent because a budget is not

@@ -19,7 +19,7 @@ func limitError(voice texts.Voice, o *storage.OverBudgetError, on applicable, c 
 	if e.Tokens {
 		e.Least = c.LeastTokens
 	}
-	e.Final = ofToken(o.Key)
+	e.Final = ofToken(o.Key) || ofFlow(o.Key)
 	e.Least = cmp.Or(e.Least, e.Asked)
 	e.Text = voice.OverBudget(e, o.Reserved)
 	if on.given[o.Key] {

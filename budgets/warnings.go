@@ -23,7 +23,7 @@ func (l *Limiter) warn(ctx context.Context, who payer, name string, b storage.Bu
 	limit := b.Limit + b.Extension
 	part := int64(warnAt)
 	switch {
-	case b.Spent*100 < limit*part || b.Spent == 0 || ofToken(b.Key): // a program reads no notices
+	case b.Spent*100 < limit*part || b.Spent == 0 || ofToken(b.Key) || ofFlow(b.Key): // a program reads no notices, and the run ends, or goes on
 		return
 	case !b.Hard && b.Spent >= limit:
 		part = 100

@@ -1,6 +1,10 @@
 package flows
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/claybot/claybot"
+)
 
 // A Concurrency bounds the runs of a flow at work.
 type Concurrency struct {
@@ -13,12 +17,25 @@ type Concurrency struct {
 	Lines Lines
 }
 
-// Limits are how many unfinished runs a flow may have, on all members together: beyond them, no message starts one.
+// Limits are how many unfinished runs a flow may have, on all members together: beyond them, no message starts
+// one; and what models may take for a run.
 type Limits struct {
 	// Open are those at work or waiting for their turn; 0: DefaultOpen. Waiting are those that wait for a
 	// person, a time, a program or an agent; 0: DefaultWaiting.
 	Open    int `key:"open" limits:"1..100000"`
 	Waiting int `key:"waiting" limits:"1..1000000"`
+	// MicroUSD and Tokens bound what models may take for one run, with the agents and flows that it
+	// starts; 0: no bound.
+	MicroUSD int64 `key:"budget" kind:"micro-USD" limits:"0.000001..1000000"`
+	Tokens   int64 `key:"tokens" limits:"1..1000000000000"`
+}
+
+// Budgets is what models may take for a run of the flow, for the message that starts it.
+func (f *Flow) Budgets() []claybot.RunBudget {
+	if f.Limits.MicroUSD == 0 && f.Limits.Tokens == 0 {
+		return nil
+	}
+	return []claybot.RunBudget{{Flow: f.Name, MicroUSD: f.Limits.MicroUSD, Tokens: f.Limits.Tokens}}
 }
 
 // MaxOpen is Open, or its default.

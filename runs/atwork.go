@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
@@ -102,6 +103,19 @@ func (w Work) Root(run claybot.RunID) claybot.RunID {
 		}
 	}
 	return run
+}
+
+// Budgets are those of the runs of workflows for which the work of a run is done, each once.
+func (w Work) Budgets(run claybot.RunID) (all []claybot.RunBudget) {
+	for _, m := range w.Messages {
+		for _, b := range m.Budgets {
+			b.Run = cmp.Or(b.Run, run)
+			if !slices.Contains(all, b) {
+				all = append(all, b)
+			}
+		}
+	}
+	return all
 }
 
 // Dry reports whether the work is part of a dry run, in which no person can be asked.

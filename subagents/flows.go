@@ -70,6 +70,7 @@ func (s *Starter) startFlow(ctx context.Context, env tools.Env, i int, t tools.S
 	by := work.Newest()
 	m := s.first(env, i, t)
 	m.Kind, m.Payload, m.Route, m.Alone = claybot.KindTrigger, t.Payload, &env.Route, true
+	m.Budgets = append(m.Budgets, f.Budgets()...)
 	m.From = by.From // the person whom its templates and questions mean
 	m.From.Agent = env.Agent.ID
 	m.Flow = &claybot.FlowStart{Name: f.Name, Dry: m.Dry, Version: f.Hash, Connector: env.Agent.Descriptor.Connector, ChannelID: env.Agent.Descriptor.ChannelID}

@@ -99,7 +99,7 @@ func (m *Messenger) SendAgentMessage(ctx context.Context, env tools.Env, to, tex
 		From: claybot.Sender{Agent: env.Agent.ID, Name: speaker(env.Agent)},
 		Text: text, Silent: silent, At: claybot.Now(), Hops: m.work.Of(env.Run).Hops() + 1, Tainted: env.Tainted, Private: true,
 	}
-	msg.Root = m.paysFor(env, target)
+	msg.Root, msg.Budgets = m.paysFor(env, target)
 	if _, err := m.inbox.Receipt(ctx, msg.ID); err == nil {
 		return target.ID, nil // said before a crash
 	}
@@ -109,13 +109,14 @@ func (m *Messenger) SendAgentMessage(ctx context.Context, env tools.Env, to, tex
 	return target.ID, m.deliver(ctx, target, msg)
 }
 
-// paysFor returns the run whose budget pays for the work of a message's receiver: a
-// descendant of the sender. It is empty for all others.
-func (m *Messenger) paysFor(env tools.Env, to claybot.Agent) claybot.RunID {
+// paysFor returns the run whose budget pays for the work of a message's receiver, a
+// descendant of the sender, and the budgets of workflows. It is empty for all others.
+func (m *Messenger) paysFor(env tools.Env, to claybot.Agent) (claybot.RunID, []claybot.RunBudget) {
 	if to.Descriptor.Root == "" || to.Descriptor.Root != root(env.Agent) {
-		return ""
+		return "", nil
 	}
-	return m.work.Of(env.Run).Root(env.Run)
+	work := m.work.Of(env.Run)
+	return work.Root(env.Run), work.Budgets(env.Run)
 }
 
 // deliver posts a message from one agent to another. It returns an error when the receiver
@@ -203,7 +204,7 @@ func (m *Messenger) asked(ctx context.Context, env tools.Env, i int, to, text st
 		Deadline: claybot.At(time.Now().Add(patience(timeout))), Tainted: env.Tainted, Private: true,
 		Route: &claybot.Route{}, // only the asker gets the answer
 	}
-	msg.Root = m.paysFor(env, target)
+	msg.Root, msg.Budgets = m.paysFor(env, target)
 	if err := m.maySpeak(ctx, env, msg.Hops); err != nil {
 		return msg, err
 	}

@@ -296,7 +296,7 @@ func (s *Starter) first(env tools.Env, i int, t tools.Subagent) claybot.AgentMes
 	work := s.work.Of(env.Run)
 	m := claybot.AgentMessage{
 		ID: taskID(env.UID(i)), Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: claybot.Clean(t.Task), At: claybot.Now(),
-		Hops: work.Hops() + 1, Root: work.Root(env.Run), Tainted: env.Tainted, Private: env.Private, Dry: work.Dry(),
+		Hops: work.Hops() + 1, Root: work.Root(env.Run), Budgets: work.Budgets(env.Run), Tainted: env.Tainted, Private: env.Private, Dry: work.Dry(),
 	}
 	if env.Place != (claybot.Route{}) {
 		m.Place = &env.Place

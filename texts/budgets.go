@@ -83,7 +83,8 @@ func (v Voice) ExtendBudget(l *llm.LimitError, budget string, by int64, who stri
 // budgetNames are the names of budgets; what ends with a value stands before what ends earlier.
 var budgetNames = []string{
 	"the budget of one run", "the budget of all agents", "the budget of this agent", "the budget of this channel", "the budget of this task", "your budget", "a budget",
-	"the budget of the agent of %s", "the budget of the agent %s", "the budget of the channel %s", "the budget of the task %s", "the budget of the token %s", "the budget of %s",
+	"the budget of the agent of %s", "the budget of the agent %s", "the budget of the channel %s", "the budget of the task %s", "the budget of the token %s",
+	"the budget of a run of %s", "the budget of %s",
 }
 
 // budgetPeriods are what follows a name.

@@ -228,6 +228,8 @@ var germanMore = map[string]string{
 
 	"the budget of one run": "das Budget eines Laufs",
 
+	"the budget of a run of %s": "das Budget eines Laufs von %s",
+
 	"the budget of all agents": "das Budget aller Agenten",
 
 	"the budget of this agent": "das Budget dieses Agenten",

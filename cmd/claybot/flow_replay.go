@@ -111,7 +111,7 @@ func (d flowDesk) ReplayFlow(ctx context.Context, id claybot.MessageID, run clay
 	m.From.Program, m.From.NoRules = true, true // the caller is no person, even if a person wrote it first
 	start := *r.message.Flow
 	start.Version, start.Pinned, start.Dry, start.Replay = f.Hash, in.AsBegun, !in.Live, &claybot.FlowReplay{Run: r.ID, From: in.From, Again: in.Again}
-	m.Flow = &start
+	m.Flow, m.Budgets = &start, f.Budgets()
 	if in.Live && r.message.Route != nil {
 		m.Route = r.message.Route
 		m.Place = r.message.Place

@@ -464,7 +464,7 @@ func (l *library) fires(to claybot.Descriptor, m claybot.AgentMessage) (claybot.
 
 // bound completes the message with which a flow begins, and its agent, as the flow says.
 func (l *library) bound(f *flows.Flow, to claybot.Descriptor, m claybot.AgentMessage) (claybot.Descriptor, claybot.AgentMessage) {
-	m.Flow.Version = f.Hash
+	m.Flow.Version, m.Budgets = f.Hash, f.Budgets()
 	if f.Time > 0 {
 		m.Deadline = claybot.At(time.Now().Add(f.Time))
 	}

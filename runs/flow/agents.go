@@ -26,7 +26,9 @@ func (v *visit) agent(ctx context.Context, spec *flows.Agent, try int) (out Resu
 	if err != nil {
 		return out, "", err
 	}
-	if out, err = v.answered(spec, done, taint); err != nil {
+	if out, err = v.answered(spec, done, taint); codeOf(err) == runs.CodeBudget {
+		return out, "", err // it is spent the next time as well
+	} else if err != nil {
 		return out, "", &runs.TransientError{Err: err}
 	}
 	out.Messages, err = v.messages(ctx, []claybot.Result{done})
@@ -92,6 +94,9 @@ func wanted(fields []flows.Field) string {
 // answered is what an agent put out.
 func (v *visit) answered(spec *flows.Agent, d claybot.Result, m mark) (out Result, err error) {
 	if !d.OK {
+		if why, spent := strings.CutPrefix(d.Error, runs.CodeBudget+": "); spent {
+			return out, v.failed(runs.CodeBudget, "%s", why)
+		}
 		return out, v.failed(CodeAgent, "%s", d.Error)
 	}
 	m.add(mark{d.Tainted, d.Private})
