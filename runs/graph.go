@@ -159,6 +159,8 @@ func (w *walk[S, O]) enter(ctx context.Context) error {
 	wait, waits := errors.AsType[*WaitError](err)
 	result := s.reason
 	switch {
+	case s.failed:
+		result = "failed"
 	case waits:
 		result, next = "waits", node
 	case ctx.Err() != nil:
@@ -207,7 +209,9 @@ func (w *walk[S, O]) try(ctx context.Context, node string, visit int) (s *State[
 			break
 		}
 		s.dropped()
-		claybot.Sleep(ctx, time.Second<<try)
+		if told := s.Pause(ctx, func() { claybot.Sleep(ctx, time.Second<<try) }); told != nil {
+			return s, "", told
+		}
 	}
 	if err == nil && !slices.Contains(w.Edges[node], next) {
 		err = &Error{Code: CodeGraph, Text: fmt.Sprintf("graph %s: no edge leads from %s to %.80q", w.Name, node, next)}

@@ -21,6 +21,7 @@ type State[S, O any] struct {
 	Iteration int
 
 	reason   string
+	failed   bool
 	model    string
 	usage    claybot.Usage
 	recorded bool
@@ -31,6 +32,18 @@ type State[S, O any] struct {
 
 // Because says in a few words why the node goes where it goes.
 func (s *State[S, O]) Because(reason string) { s.reason = reason }
+
+// Failed says that the node failed, where an edge takes its error.
+func (s *State[S, O]) Failed() { s.failed = true }
+
+// Pause tells that the node waits for its next try while wait does.
+func (s *State[S, O]) Pause(ctx context.Context, wait func()) error {
+	if err := s.emit(ctx, true, NodeEnded(s.Turn.Run.ID, s.Node, s.Iteration, NodeRetrying, 0)); err != nil {
+		return err
+	}
+	wait()
+	return s.emit(ctx, false, NodeBegan(s.Turn.Run.ID, s.Node, s.Iteration))
+}
 
 // Records are those of the run so far. They must not be changed.
 func (s *State[S, O]) Records() []claybot.Record { return s.records() }

@@ -266,6 +266,17 @@ func TestGraphTriesAgain(t *testing.T) {
 		if d.output() != `"a 101c "` || time.Since(began) != 6*time.Second {
 			t.Errorf("put out %s after %v", d.output(), time.Since(began))
 		}
+		// It is seen to wait for its next try, and to work again.
+		var states []string
+		var v runs.GraphView
+		for _, e := range d.events {
+			if v.Add(e); runs.DataOf[runs.NodeStarted](e).Node == "b" {
+				states = append(states, v.Nodes[1].State)
+			}
+		}
+		if want := []string{"running", "retrying", "running", "retrying", "running", "done"}; !slices.Equal(states, want) || v.Nodes[1].Visits != 1 {
+			t.Errorf("b was %q in %d visits, want %q", states, v.Nodes[1].Visits, want)
+		}
 	})
 	tries := 0
 	g := line()

@@ -9,11 +9,12 @@ import (
 
 // The states of a node in a GraphView.
 const (
-	NodeRunning = "running"
-	NodeWaiting = "waiting" // for answers
-	NodeDone    = "done"
-	NodeFailed  = "failed"
-	NodeStopped = "stopped" // cut off: by a shutdown, which it survives, or a cancel
+	NodeRunning  = "running"
+	NodeRetrying = "retrying" // waits for its next try
+	NodeWaiting  = "waiting"  // for answers
+	NodeDone     = "done"
+	NodeFailed   = "failed"
+	NodeStopped  = "stopped" // cut off: by a shutdown, which it survives, or a cancel
 )
 
 // A GraphView is where a run is in its graph and which way it came, as far as
@@ -91,7 +92,7 @@ func (v *GraphView) end(t claybot.EventType) {
 	v.Current = ""
 	for i := range v.Nodes {
 		switch n := &v.Nodes[i]; {
-		case n.State != NodeRunning && n.State != NodeWaiting:
+		case n.State != NodeRunning && n.State != NodeRetrying && n.State != NodeWaiting:
 		case t == claybot.EventRunFailed:
 			n.State = NodeFailed
 		case t == claybot.EventRunFinished:
@@ -111,6 +112,8 @@ func nodeState(result string) string {
 		return NodeStopped
 	case "failed":
 		return NodeFailed
+	case NodeRetrying:
+		return NodeRetrying
 	}
 	return NodeDone
 }

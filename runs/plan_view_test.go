@@ -226,6 +226,9 @@ func TestGraphOf(t *testing.T) {
 		{"canceled while it waits", append(slices.Clone(toWait[3:]), Stopped(planRun, "user", "")), "", []NodeSeen{{"b", 1, NodeStopped, "waits", 5}}, []EdgeSeen{}},
 		{"failed", []claybot.Event{NodeBegan(planRun, "a", 1), Failed(planRun, claybot.RunError{}, 0)}, "", []NodeSeen{{"a", 1, NodeFailed, "", 0}}, []EdgeSeen{}},
 		{"told to fail", []claybot.Event{NodeBegan(planRun, "a", 1), done("a", 1, "failed")}, "a", []NodeSeen{{"a", 1, NodeFailed, "failed", 5}}, []EdgeSeen{}},
+		{"waits for its next try", []claybot.Event{NodeBegan(planRun, "a", 1), done("a", 1, NodeRetrying)}, "a", []NodeSeen{{"a", 1, NodeRetrying, NodeRetrying, 5}}, []EdgeSeen{}},
+		{"tries again", []claybot.Event{NodeBegan(planRun, "a", 1), done("a", 1, NodeRetrying), NodeBegan(planRun, "a", 1)}, "a", []NodeSeen{{"a", 1, NodeRunning, "", 5}}, []EdgeSeen{}},
+		{"canceled before its next try", []claybot.Event{NodeBegan(planRun, "a", 1), done("a", 1, NodeRetrying), Stopped(planRun, "user", "")}, "", []NodeSeen{{"a", 1, NodeStopped, NodeRetrying, 5}}, []EdgeSeen{}},
 		{"cut off", []claybot.Event{NodeBegan(planRun, "a", 1), done("a", 1, "cut off")}, "a", []NodeSeen{{"a", 1, NodeStopped, "cut off", 5}}, []EdgeSeen{}},
 		{"broken data", []claybot.Event{{Type: claybot.EventNodeStarted, Data: json.RawMessage(`{}`)}, {Type: claybot.EventEdgeTaken}, {Type: claybot.EventNodeFinished, Data: json.RawMessage(`"x"`)}}, "", []NodeSeen{}, []EdgeSeen{}},
 	} {
@@ -248,7 +251,7 @@ func FuzzPlanOf(f *testing.F) {
 	add(NodeBegan(planRun, "a", 1), UndoTold(planRun, claybot.EventUndoQueued, claybot.Undo{}, ""), Stopped(planRun, "user", ""))
 	f.Add([]byte(`[{"type":"PlanGenerated","data":{"steps":[{"id":""},{"id":"a"},{"id":"a"}]}},{"type":"StepStarted","data":{"stepId":"a","attempt":-5}}]`))
 	states := []string{StepPending, StepWaiting, StepRunning, StepOK, StepFailed, StepSkipped}
-	nodes := []string{NodeRunning, NodeWaiting, NodeDone, NodeFailed, NodeStopped}
+	nodes := []string{NodeRunning, NodeRetrying, NodeWaiting, NodeDone, NodeFailed, NodeStopped}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var events []claybot.Event
 		if json.Unmarshal(raw, &events) != nil {

@@ -325,6 +325,7 @@ func (v *visit) work(ctx context.Context) (next string, err error) {
 	case errors.As(err, &failed) && v.node.Error != "":
 		v.state.Scratch.Error = &Failure{Node: v.node.Name, Code: failed.Code, Text: failed.Text, Visit: v.number, Tainted: slices.Contains([]string{CodeTool, CodeAgent, CodeFlow, CodeChild, CodeOutput}, failed.Code)}
 		v.state.Because(failed.Code)
+		v.state.Failed()
 		v.end()
 		return v.node.Error, nil
 	case err != nil:
@@ -367,7 +368,9 @@ func (v *visit) tries(ctx context.Context) (out Result, next string, err error) 
 		if try >= tries {
 			return out, next, again.Err
 		}
-		v.cfg.Sleep(ctx, flows.DefaultFirst<<(try-1))
+		if err := v.state.Pause(ctx, func() { v.cfg.Sleep(ctx, flows.DefaultFirst<<(try-1)) }); err != nil {
+			return out, "", err
+		}
 	}
 }
 

@@ -128,7 +128,7 @@ func (b *flowPages) readFlow(r *http.Request, v *flowView) (seen seenFlow, err e
 	for i := range seen.graph.Nodes {
 		n := &seen.graph.Nodes[i]
 		visits := seen.visits[n.Node]
-		if n.State == runs.NodeFailed {
+		if n.State == runs.NodeFailed && n.Visits > leftOf(records, run.ID, n.Node) {
 			seen.failed = n.Node
 		}
 		if n.State == runs.NodeDone && len(visits) > 0 && visits[len(visits)-1].Failed != nil {
@@ -193,6 +193,16 @@ func visitsOf(records []claybot.Record, run claybot.RunID, start string) map[str
 		all[at] = append(all[at], now)
 	}
 	return all
+}
+
+// leftOf counts how often a run has left a node, or waited in it. Where it came there more often, it ended there.
+func leftOf(records []claybot.Record, run claybot.RunID, node string) (n int) {
+	for _, r := range records {
+		if r.Run == run && r.Type == claybot.RecordNode && r.Name == node {
+			n++
+		}
+	}
+	return n
 }
 
 // leaves reports whether a node has ended, and does not wait.

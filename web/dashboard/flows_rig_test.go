@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
@@ -33,6 +34,7 @@ type shelf struct {
 	kept     map[string]*flows.Flow // by version
 	faults   []web.FlowFault
 	replayed []web.FlowReplay
+	tries    chan struct{} // nodes wait for it before they try again
 }
 
 // orderFlow has a node of several kinds. Its texts try to be markup.
@@ -60,7 +62,7 @@ nodes:
 
 // newShelf makes the rig, not started.
 func newShelf(t *testing.T) *shelf {
-	s := &shelf{rig: newRig(t), kept: make(map[string]*flows.Flow)}
+	s := &shelf{rig: newRig(t), kept: make(map[string]*flows.Flow), tries: make(chan struct{})}
 	s.put("order", orderFlow)
 	s.engines = map[string]runs.Engine{claybot.EngineFlow: flow.New(flow.Config{
 		Flow: func(_ context.Context, _, hash string) (*flows.Flow, error) {
@@ -91,6 +93,12 @@ func newShelf(t *testing.T) *shelf {
 		},
 		Send: func(ctx context.Context, t *runs.Turn, to claybot.Route, key, text string) error {
 			return s.system.Output.Reply(ctx, t.Agent, t.Run.ID, to, key, text)
+		},
+		Sleep: func(ctx context.Context, _ time.Duration) {
+			select {
+			case <-s.tries:
+			case <-ctx.Done():
+			}
 		},
 		Notify: func(context.Context, claybot.Agent, string, func(texts.Voice) string) {},
 		Route:  func(string) (claybot.Route, error) { return claybot.Route{}, nil },

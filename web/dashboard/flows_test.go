@@ -105,6 +105,28 @@ func TestFlowPages(t *testing.T) {
 	denies(t, v.page(at), `id="start"`)
 }
 
+// A node that waits for its next try says so; one whose error another node took has failed, and so has the one in
+// which the run ended.
+func TestTriesOnFlowPage(t *testing.T) {
+	s := newShelf(t)
+	s.put("order", `owner: web/operator
+start: ask
+nodes:
+  ask: {kind: agent, prompt: count, output: {n: integer}, tries: 2, next: END, error: last}
+  last: {kind: agent, prompt: count, output: {n: integer}, tries: 1, next: END}
+`)
+	s.start()
+	v := s.visitor()
+	at := v.begin("order", url.Values{"key": {"k1"}})
+	s.eventually("the node waits for its next try", func() bool { return strings.Contains(v.page(at), "It waits for its next try at ask.") })
+	says(t, v.page(at+"&node=ask"), `class="node seen retrying`, `<span class="badge warn">retrying</span>`)
+	close(s.tries)
+	s.reached(at, claybot.RunFailed)
+	says(t, v.page(at), `class="node seen failed"`)
+	says(t, v.page(at+"&node=ask"), `<span class="badge bad">failed</span>`, "no JSON object")
+	says(t, v.page(at+"&node=last"), `<span class="badge bad">failed</span>`, "no JSON object")
+}
+
 // A workflow that a node started is shown below the node, with its run on its own page.
 func TestNestedFlowPage(t *testing.T) {
 	s := newShelf(t)

@@ -33,6 +33,8 @@ func whereWords(seen runs.GraphView) string {
 	switch {
 	case seen.Current != "" && stateOf(seen, seen.Current).State == runs.NodeWaiting:
 		return "It waits at " + seen.Current + "."
+	case seen.Current != "" && stateOf(seen, seen.Current).State == runs.NodeRetrying:
+		return "It waits for its next try at " + seen.Current + "."
 	case seen.Current != "":
 		return "It is at " + seen.Current + "."
 	case len(seen.Nodes) == 0:

@@ -188,7 +188,7 @@ var nodeMarks = map[string]mark{
 
 // flowMarks are the states of the nodes of a flow; empty: a run has not come there.
 var flowMarks = map[string]mark{
-	runs.NodeRunning: {"busy", "running"}, runs.NodeWaiting: {"warn", "waiting"}, runs.NodeDone: {"good", "done"},
+	runs.NodeRunning: {"busy", "running"}, runs.NodeRetrying: {"warn", "retrying"}, runs.NodeWaiting: {"warn", "waiting"}, runs.NodeDone: {"good", "done"},
 	runs.NodeFailed: {"bad", "failed"}, runs.NodeStopped: {"calm", "cut off"}, "": {"calm", "not entered"},
 }
 
