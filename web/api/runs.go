@@ -76,7 +76,8 @@ func (a runAPI) operations() []operation {
 		op("streamRun", web.Read, "GET /agents/runs/{run}/stream", "Stream the events of a run, from the first to the last, as they happen.").
 			explained("Server-Sent Events: id is seq, event is the type, data is the event. Growing text comes as TokenDelta, without an id and "+
 				"never twice. The stream ends after the last event. To resume a broken stream without gaps or repeats, send Last-Event-ID or fromSeq.").
-			query(param{name: "fromSeq", about: "Only events after this seq.", number: true},
+			query(param{name: "format", about: "events (default), or node_status: events of the type node_status alone, with node_id and status (running, success, failed, waiting), and the last event.", values: []string{"events", nodeStatus}},
+				param{name: "fromSeq", about: "Only events after this seq.", number: true},
 				param{name: "Last-Event-ID", about: "The same, as browsers send it; the larger of the two counts.", header: true}).
 			served(a.stream, answer{status: http.StatusOK, kind: "text/event-stream", value: wireEvent{}},
 				answer{status: http.StatusNoContent, about: "The run has ended, and Last-Event-ID is its last event: nothing more will come."}),

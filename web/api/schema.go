@@ -191,6 +191,7 @@ func (s *schemas) events() {
 		add(string(t), runs.Facts[t])
 	}
 	add(deltaType, deltaData{})
+	add(nodeStatus, runs.NodeStatus{})
 	event["properties"].(schema)["type"] = schema{"type": "string", "enum": types}
 	event["oneOf"] = forms
 }

@@ -66,13 +66,17 @@ func (a runAPI) stream(w http.ResponseWriter, r *http.Request) error {
 	if back && run.State.Ended() && after >= run.LastSeq {
 		return noContent(w) // otherwise a browser would reconnect forever
 	}
+	events := a.events
+	if r.URL.Query().Get("format") == nodeStatus {
+		events = a.statuses
+	}
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", "text/event-stream")
 		return nil
 	}
 	out := openSink(w, r)
 	if err = out.send([]byte("retry: 1000\n: ping\n\n")); err == nil {
-		err = out.pour(r.Context(), func(ctx context.Context, p *pipe) error { return a.events(ctx, p, id, after) })
+		err = out.pour(r.Context(), func(ctx context.Context, p *pipe) error { return events(ctx, p, id, after) })
 	}
 	if err != nil {
 		a.log.Debug("stream ended early", "run", id, "err", err)
@@ -91,6 +95,51 @@ func (a runAPI) events(ctx context.Context, p *pipe, id claybot.RunID, after int
 		}
 	}
 	return nil
+}
+
+// nodeStatus is the format of a stream, and the type of its events, that has the status of each node alone.
+const nodeStatus = "node_status"
+
+// statuses puts the statuses of the nodes of a run into a pipe, and its last event. What an event changes
+// depends on those before it, so all are read.
+func (a runAPI) statuses(ctx context.Context, p *pipe, id claybot.RunID, after int64) error {
+	var nodes runs.NodeStatuses
+	for u, err := range a.runs.Watch(ctx, id, 0) {
+		switch {
+		case err != nil:
+			return err
+		case u.Event == nil:
+			continue
+		}
+		changed := nodes.Add(*u.Event)
+		if u.Event.Seq <= after {
+			continue
+		}
+		for _, frame := range statusFrames(u, changed) {
+			if !p.put(ctx, frame) {
+				return context.Cause(ctx)
+			}
+		}
+	}
+	return nil
+}
+
+// statusFrames are the frames of what an event changes. The last one has the seq of the event, so that a reader
+// who resumes behind it has all of them.
+func statusFrames(u runs.Update, changed []runs.NodeStatus) (all [][]byte) {
+	e := u.Event
+	for i, s := range changed {
+		b, _ := json.Marshal(wireEvent{V: e.V, Run: e.Run, Seq: e.Seq, Type: nodeStatus, At: e.At, Source: runs.Source, Data: s}) // strings and numbers always marshal
+		seq := ""
+		if i == len(changed)-1 && !e.Type.Ends() {
+			seq = strconv.FormatInt(e.Seq, 10)
+		}
+		all = append(all, frame(seq, nodeStatus, b))
+	}
+	if e.Type.Ends() {
+		all = append(all, updateFrame(u))
+	}
+	return all
 }
 
 func updateFrame(u runs.Update) []byte {

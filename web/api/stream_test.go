@@ -90,6 +90,50 @@ func TestStreamTellsAllFromTheFirst(t *testing.T) {
 	}
 }
 
+// A reader of statuses sees those of nodes and calls alone, and the last event; it resumes as any other.
+func TestStreamOfNodeStatuses(t *testing.T) {
+	r := start(t)
+	r.mind.plan("use a tool", llmtest.Use(claybot.ToolCall{ID: "c1", Name: "wait", Args: `{"seconds":0.01}`}), llmtest.Say("done"))
+	a := r.say("use a tool")
+	last := stored(r.stream(a.Stream))
+	read := func(path string, head ...string) (lines []string, ids []string) {
+		for _, e := range r.stream(path, head...) {
+			var wire struct {
+				Data struct {
+					Node   string `json:"node_id"`
+					Call   string `json:"call_id"`
+					Status string
+				}
+			}
+			r.read(e.data, &wire)
+			if err := r.doc.fits(r.T, json.RawMessage(`{"$ref":"#/components/schemas/WireEvent"}`), []byte(e.data)); err != nil {
+				t.Errorf("an event that is not described: %.200v\n%s", err, e.data)
+			}
+			line := e.event
+			if e.event == "node_status" {
+				line = strings.TrimSpace(wire.Data.Node + " " + wire.Data.Call)
+				line += " " + wire.Data.Status
+			}
+			lines, ids = append(lines, line), append(ids, e.id)
+		}
+		return lines, ids
+	}
+	all, ids := read(a.Stream + "?format=node_status")
+	want := []string{"model running", "model success", "tools running", "wait c1 running", "wait c1 success", "tools success", "model running", "model success", "RunFinished"}
+	if fmt.Sprint(all) != fmt.Sprint(want) || ids[len(ids)-1] != last[len(last)-1].id {
+		t.Fatalf("%q with ids %q", all, ids)
+	}
+	for i, id := range ids[:len(ids)-1] {
+		if rest, _ := read(a.Stream+"?format=node_status", "Last-Event-ID", id); fmt.Sprint(rest) != fmt.Sprint(want[i+1:]) {
+			t.Errorf("behind %s: %q", id, rest)
+		}
+	}
+	if g := r.do("GET", a.Stream+"?format=node_status", "", "Last-Event-ID", ids[len(ids)-1]); g.code != http.StatusNoContent {
+		t.Errorf("coming back after the end = %d", g.code)
+	}
+	r.refused("GET", a.Stream+"?format=nodes", "", 400, "bad_request", "format")
+}
+
 func TestStreamHeadAndEnds(t *testing.T) {
 	r := start(t)
 	a := r.say("hello")
@@ -125,7 +169,7 @@ func TestStreamHeadAndEnds(t *testing.T) {
 		r.refused("GET", a.Stream+"?fromSeq="+bad, "", 400, "bad_request", "fromSeq must be a number from 0")
 		r.refused("GET", a.Stream, "", 400, "bad_request", "Last-Event-ID must be a number from 0", "Last-Event-ID", bad)
 	}
-	r.refused("GET", a.Stream+"?from=1", "", 400, "bad_request", "Known parameters: fromSeq")
+	r.refused("GET", a.Stream+"?from=1", "", 400, "bad_request", "Known parameters: format, fromSeq")
 	r.refused("GET", "/agents/runs/nothing/stream", "", 404, "not_found", "No run")
 	r.refused("GET", "/agents/runs/..%2F"+a.Run+"/stream", "", 404, "not_found", "No run")
 }
