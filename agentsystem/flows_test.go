@@ -147,6 +147,45 @@ func TestNestedFailureIsToldOnce(t *testing.T) {
 	})
 }
 
+// A branch whose payload does not fit the input of its workflow fails, and those beside it work.
+func TestBranchWithoutInput(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.workflows(map[string]string{
+			"split": `
+owner: chat/boss
+start: look
+nodes:
+  look:
+    kind: parallel
+    on_error: collect
+    branches:
+      good: {kind: flow, flow: strict, payload: {n: 3}}
+      bad: {kind: flow, flow: strict, payload: {n: "{{ trigger.text }}"}}
+    next: tell
+    error: sorry
+  tell: {kind: reply, text: "{{ look.good.output }}, {{ look.bad.error }}", next: END}
+  sorry: {kind: reply, text: "{{ error.code }}: {{ error.text }}", next: END}
+`,
+			"strict": `
+owner: chat/boss
+input: {n: integer}
+start: rest
+nodes:
+  rest: {kind: wait, for: 1m, next: out}
+  out: {kind: template, value: "{{ trigger.payload.n }}", next: END}
+`,
+		})
+		r.start()
+		parent := r.begins("split x")
+		after(time.Hour)
+		r.wants("3, look.bad: the input of the flow strict: payload.n does not fit; want integer")
+		if all := r.below(parent); len(all) != 1 {
+			r.Errorf("started %+v", all)
+		}
+	})
+}
+
 // Workflows are nested five deep at most.
 func TestNestedTooDeeply(t *testing.T) {
 	t.Parallel()

@@ -33,9 +33,6 @@ func (s *Starter) checkFlow(env tools.Env, t tools.Subagent) error {
 	case t.Timeout < 0 || t.Timeout > flows.MaxWait:
 		return fmt.Errorf("timeout %v is not within 0 and %v", t.Timeout, flows.MaxWait)
 	}
-	if wrong := f.Refuses(t.Payload); wrong != nil {
-		return wrong
-	}
 	return nil
 }
 
@@ -56,6 +53,9 @@ func (s *Starter) startFlow(ctx context.Context, env tools.Env, i int, t tools.S
 	}
 	if f == nil {
 		return started{}, fmt.Errorf("there is no flow %.64q", t.Flow)
+	}
+	if wrong := f.Refuses(t.Payload); wrong != nil {
+		return started{refused: wrong.Error()}, nil
 	}
 	d := s.child(env, i, tools.Subagent{Name: f.Name})
 	d.Type, d.Profile, d.Owner = claybot.AgentFlow, f.Profile, work.Owner()

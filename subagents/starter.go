@@ -56,6 +56,9 @@ func (s *Starter) StartSubagent(ctx context.Context, env tools.Env, t tools.Suba
 		return "", err
 	}
 	c, err := s.start(ctx, env, 0, t, false)
+	if err == nil && c.refused != "" {
+		err = errors.New(c.refused)
+	}
 	return c.id, err
 }
 
@@ -86,7 +89,7 @@ func results(ctx context.Context, box Inbox, wait claybot.Awaiting) ([]claybot.R
 }
 
 // A started is a subagent that a call created, or another agent that it asked, and its deadline; or why it
-// could not be asked.
+// could not be asked, or a flow does not begin with its payload.
 type started struct {
 	id       claybot.AgentID
 	deadline claybot.Time
