@@ -127,6 +127,46 @@ func TestSubagentReports(t *testing.T) {
 	})
 }
 
+// What a subagent hears of those below it is work for the same runs of workflows, and spends from their budgets;
+// the agent with which the chain began has those of its own messages.
+func TestReportKeepsBudgets(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.mind.plan("begin", startAll(true, "mid"), llmtest.Say("started"))
+		r.mind.plan("mid", startAll(true, "dig"), startAll(false, "sink"), llmtest.Say("under way"))
+		r.mind.plan("dig", llmtest.Say("found gold"))
+		r.mind.plan("sink", fails)
+		r.start()
+		budget := claybot.RunBudget{Flow: "mine", Run: "r1", Tokens: 1_000_000}
+		m := msg("begin", "begin")
+		m.Budgets = []claybot.RunBudget{budget}
+		r.post(ann, m)
+		after(time.Hour)
+		mid := r.children(ann)[0].ID
+		reports := func(of claybot.AgentID) (all []claybot.AgentMessage) {
+			run := r.lastOf(of)
+			for _, prefix := range []string{"result/", "failure/"} {
+				if got, err := r.db.Receipt(r.Context(), claybot.MessageID(prefix+string(run.ID))); err == nil {
+					all = append(all, got.Message)
+				}
+			}
+			return all
+		}
+		below := r.childrenOf(mid)
+		if len(below) != 2 {
+			r.Fatalf("%+v", below)
+		}
+		for _, c := range below {
+			if all := reports(c.ID); len(all) != 1 || !slices.Equal(all[0].Budgets, m.Budgets) {
+				r.Errorf("%s reports %+v", c.Descriptor.Name, all)
+			}
+		}
+		if got := r.systemTexts(r.agent(ann), claybot.KindResult); len(got) == 0 {
+			r.Error("the first agent hears of nothing")
+		}
+	})
+}
+
 func TestSameNameTwoAgents(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

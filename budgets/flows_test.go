@@ -9,6 +9,23 @@ import (
 	"github.com/claybot/claybot/llm"
 )
 
+// The parts of one message may have met two versions of the file: the run has one budget, and a call is counted once.
+func TestBudgetOfFlowIsOne(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.flows = map[claybot.RunID][]claybot.RunBudget{"a": {{Flow: "refund", Run: "a", Tokens: 1000}, {Flow: "refund", Run: "a", Tokens: 2000}}}
+		limiter := r.limiter(alone(), r.db)
+		held, err := limiter.Reserve(r.Context(), llm.Charge{Run: "a", Tokens: 600})
+		if err != nil {
+			r.Fatal(err)
+		}
+		r.stands(600, 0)
+		if err := held.Settle(r.Context(), claybot.Usage{Input: 600}); err != nil {
+			r.Fatal(err)
+		}
+		r.stands(0, 600)
+	})
+}
+
 // All that a run of a workflow starts spends from its budget, and from those of the runs above it. No person is
 // asked to extend it, and another run of the same workflow has its own.
 func TestBudgetsOfFlows(t *testing.T) {

@@ -168,7 +168,9 @@ func (l *Limiter) levels(ctx context.Context, c llm.Charge) (applicable, error) 
 	}
 	for _, b := range flows {
 		for _, level := range levelsOf(b, now) {
-			on.levels, on.names[level.Key] = append(on.levels, level), level.Name
+			if _, twice := on.names[level.Key]; !twice { // the parts of one message may have met two versions of the file
+				on.levels, on.names[level.Key] = append(on.levels, level), level.Name
+			}
 		}
 	}
 	return on, nil

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -59,6 +60,9 @@ func (e *ending) posts(ctx context.Context, o storage.Outcome) ([]storage.Postin
 	to, err := subagents.Recipient(ctx, j.agent.Descriptor, j.agent.ID, id)
 	if to.ID == "" || err != nil {
 		return posts, err
+	}
+	if chain := cmp.Or(j.agent.Descriptor.Root, j.agent.ID); to.Descriptor.Root == chain { // it goes on with the work of the same chain
+		m.Budgets = j.work().Budgets(j.run.ID)
 	}
 	posting, err := e.worker.parts.Complete(ctx, to, m)
 	return append(posts, posting), err
