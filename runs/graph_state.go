@@ -42,7 +42,7 @@ func (s *State[S, O]) Pause(ctx context.Context, wait func()) error {
 		return err
 	}
 	wait()
-	return s.emit(ctx, false, NodeBegan(s.Turn.Run.ID, s.Node, s.Iteration))
+	return s.emit(ctx, true, NodeBegan(s.Turn.Run.ID, s.Node, s.Iteration))
 }
 
 // Records are those of the run so far. They must not be changed.

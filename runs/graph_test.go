@@ -55,7 +55,8 @@ func line() *graph {
 type desk struct {
 	records []claybot.Record
 	events  []claybot.Event
-	cut     int // takes so many records and events, then no more; 0: all
+	held    bool // the newest event may come later
+	cut     int  // takes so many records and events, then no more; 0: all
 }
 
 var errCut = errors.New("the power is gone")
@@ -65,7 +66,8 @@ func (d *desk) full() bool { return d.cut > 0 && len(d.records)+len(d.events) >=
 func (d *desk) run(ctx context.Context, g runs.Engine) (err error) {
 	fake := &runstest.Fake{}
 	t := fake.Turn(runs.Turn{Run: claybot.Run{ID: "r1"}, History: slices.Clone(d.records)})
-	fake.EmitFunc = func(_ context.Context, _ bool, ev ...claybot.Event) error {
+	fake.EmitFunc = func(_ context.Context, now bool, ev ...claybot.Event) error {
+		d.held = !now
 		for _, e := range ev {
 			if d.full() {
 				return errCut
@@ -250,8 +252,11 @@ func TestGraphTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries, began := 0, time.Now()
 		g := line()
+		var d desk
 		g.Nodes["b"] = func(_ context.Context, s *state) (string, error) {
-			tries++
+			if tries++; d.held {
+				t.Errorf("try %d begins before it is told", tries)
+			}
 			s.Scratch.Count += 100
 			if tries < 3 {
 				return "", &runs.TransientError{Err: errors.New("busy")}
@@ -259,7 +264,6 @@ func TestGraphTriesAgain(t *testing.T) {
 			s.Output.Text += fmt.Sprint(s.Scratch.Count)
 			return "c", nil
 		}
-		var d desk
 		if err := d.run(t.Context(), g); err != nil {
 			t.Fatal(err)
 		}

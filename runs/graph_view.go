@@ -73,6 +73,11 @@ func (v *GraphView) Add(ev claybot.Event) {
 		}
 	case claybot.EventEdgeTaken:
 		if d, ok := factOf[EdgeTaken](ev); ok && d.From != "" && d.To != "" {
+			for i := range v.Nodes {
+				if n := &v.Nodes[i]; n.Node == d.From && n.State == NodeStopped { // a crash took the event of its end, not the record
+					n.State, n.Result = NodeDone, d.Reason
+				}
+			}
 			e := v.edge(d.From, d.To)
 			e.Times++
 			e.Reason = d.Reason

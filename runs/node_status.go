@@ -46,8 +46,10 @@ func (s *NodeStatuses) Add(ev claybot.Event) (all []NodeStatus) {
 	s.view.Add(ev)
 	for _, n := range s.view.Nodes {
 		status := statusOf(n.State)
-		if ev.Type.Ends() && status != StatusSuccess {
-			status = StatusFailed
+		if ev.Type.Ends() && status == StatusWaiting {
+			if status = StatusFailed; ev.Type == claybot.EventRunFinished {
+				status = StatusSuccess
+			}
 		}
 		if before[n.Node] != status {
 			all = append(all, NodeStatus{Node: n.Node, Status: status})

@@ -31,6 +31,13 @@ func TestNodeStatuses(t *testing.T) {
 		{"waits", []claybot.Event{NodeBegan(planRun, "a", 1), ended("a", 1, "waits"), NodeBegan(planRun, "a", 2), ended("a", 2, "")}, "a running, a waiting, a running, a success"},
 		{"tries again", []claybot.Event{NodeBegan(planRun, "a", 1), ended("a", 1, NodeRetrying), NodeBegan(planRun, "a", 1), ended("a", 1, "failed")}, "a running, -, -, a failed"},
 		{"cut off", []claybot.Event{NodeBegan(planRun, "a", 1), ended("a", 1, "cut off"), NodeBegan(planRun, "a", 1)}, "a running, a waiting, a running"},
+		{"cut off behind its record", []claybot.Event{
+			NodeBegan(planRun, "a", 1), ended("a", 1, "cut off"), edge("a", "b", ""), NodeBegan(planRun, "b", 1), ended("b", 1, ""), edge("b", End, ""), Finished(planRun, "", claybot.Usage{}),
+		}, "a running, a waiting, a success, b running, b success, -, -"},
+		{"cut off without an edge", []claybot.Event{
+			NodeBegan(planRun, "a", 1), ended("a", 1, "cut off"), NodeBegan(planRun, "b", 1), ended("b", 1, ""), Finished(planRun, "", claybot.Usage{}),
+		}, "a running, a waiting, b running, b success, a success"},
+		{"cut off for good", []claybot.Event{NodeBegan(planRun, "a", 1), ended("a", 1, "cut off"), Failed(planRun, claybot.RunError{}, 0)}, "a running, a waiting, a failed"},
 		{"once more", []claybot.Event{NodeBegan(planRun, "a", 1), ended("a", 1, ""), edge("a", "a", ""), NodeBegan(planRun, "a", 2)}, "a running, a success, -, a running"},
 		{"canceled", []claybot.Event{
 			NodeBegan(planRun, "a", 1), ended("a", 1, ""), NodeBegan(planRun, "b", 1), ended("b", 1, "waits"), Stopped(planRun, "user", ""),

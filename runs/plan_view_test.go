@@ -230,6 +230,13 @@ func TestGraphOf(t *testing.T) {
 		{"tries again", []claybot.Event{NodeBegan(planRun, "a", 1), done("a", 1, NodeRetrying), NodeBegan(planRun, "a", 1)}, "a", []NodeSeen{{"a", 1, NodeRunning, "", 5}}, []EdgeSeen{}},
 		{"canceled before its next try", []claybot.Event{NodeBegan(planRun, "a", 1), done("a", 1, NodeRetrying), Stopped(planRun, "user", "")}, "", []NodeSeen{{"a", 1, NodeStopped, NodeRetrying, 5}}, []EdgeSeen{}},
 		{"cut off", []claybot.Event{NodeBegan(planRun, "a", 1), done("a", 1, "cut off")}, "a", []NodeSeen{{"a", 1, NodeStopped, "cut off", 5}}, []EdgeSeen{}},
+		{
+			"cut off behind its record",
+			[]claybot.Event{NodeBegan(planRun, "a", 1), done("a", 1, "cut off"), edge("a", "b", "fine"), edge("c", "d", "")},
+			"d",
+			[]NodeSeen{{"a", 1, NodeDone, "fine", 5}},
+			[]EdgeSeen{{"a", "b", 1, "fine"}, {"c", "d", 1, ""}},
+		},
 		{"broken data", []claybot.Event{{Type: claybot.EventNodeStarted, Data: json.RawMessage(`{}`)}, {Type: claybot.EventEdgeTaken}, {Type: claybot.EventNodeFinished, Data: json.RawMessage(`"x"`)}}, "", []NodeSeen{}, []EdgeSeen{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
