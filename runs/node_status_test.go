@@ -46,6 +46,10 @@ func TestNodeStatuses(t *testing.T) {
 		{"calls", []claybot.Event{
 			ToolCalled(planRun, call, "once"), ToolWaits(planRun, call, claybot.AwaitApproval), ToolCalled(planRun, call, "once"), tool(true), tool(false),
 		}, "pay c1 running, pay c1 waiting, pay c1 running, pay c1 success, pay c1 failed"},
+		{"canceled with calls", []claybot.Event{
+			NodeBegan(planRun, "a", 1), ToolCalled(planRun, call, "once"), tool(true), ToolCalled(planRun, claybot.ToolCall{ID: "c2", Name: "pay", Args: "{}"}, "once"),
+			ToolWaits(planRun, claybot.ToolCall{ID: "c2", Name: "pay", Args: "{}"}, claybot.AwaitApproval), ended("a", 1, "waits"), Stopped(planRun, "user", ""),
+		}, "a running, pay c1 running, pay c1 success, pay c2 running, pay c2 waiting, a waiting, a failed + pay c2 failed"},
 	} {
 		var s NodeStatuses
 		var got []string
