@@ -13,8 +13,8 @@ import (
 )
 
 // A strange interaction is one that claybot does not know: of a button, a form or a shortcut that another
-// version made, or that an operator added to the app. It is acknowledged, and where Slack offers a way, the
-// person reads one sentence that only they see. It has no effect.
+// version made, or that an operator added to the app. It is acknowledged, and where Slack offers a way, a
+// person with access reads one sentence that only they see; others read nothing. It has no effect.
 //
 // Shapes: docs.slack.dev/reference/interaction-payloads and …/block_suggestion-payload, read 2026-11-30:
 // an action on a message and a message_action have a response_url; an action on a Home tab and a
@@ -99,14 +99,18 @@ func readStrange(name string, self identity, payload []byte) strange {
 }
 
 // strange acknowledges an interaction that claybot does not know, counts it, logs it once, and says so to
-// the person.
+// a person with access.
 func (r *receiver) strange(ctx context.Context, s replier, f frame) {
 	x := readStrange(r.name, r.self, f.Payload)
 	r.ignored.Add(1)
 	if r.chat.strangers.news(x.name) {
 		r.log.Info("unknown slack interaction", "interaction", x.name)
 	}
-	voice := texts.To(ctx, claybot.User(r.name, x.press.press.ChannelID, x.press.press.UserID))
+	by := claybot.User(r.name, x.press.press.ChannelID, x.press.press.UserID)
+	if x.way != withOptions && (r.greets == nil || !r.greets.Welcome(by, x.press.press.Outsider)) {
+		x.way = silently
+	}
+	voice := texts.To(ctx, by)
 	said := voice.In(texts.SlackUnknown)
 	var answer any
 	switch {

@@ -95,7 +95,21 @@ func TestUnknownInteractionsAcknowledged(t *testing.T) {
 				t.Errorf("%s: slack cannot show %s", c.payload, got.Payload)
 			}
 		}
-		if n := len(w.slack.Whispers("U1")) + len(w.slack.Calls(methodView)); n != 0 {
+		w.inbox.strangers = []string{"U1"}
+		for _, payload := range []string{
+			`{"type":"view_submission","team":{"id":"T1"},"user":{"id":"U1"},"view":{"callback_id":"retired"}}`,
+			`{"type":"view_submission","team":{"id":"T9"},"user":{"id":"U9"},"view":{"callback_id":"retired"}}`, // of another workspace
+			`{"type":"block_actions","team":{"id":"T1"},"user":{"id":"U1"},"channel":{"id":"C1"},"trigger_id":"1.2.3","actions":[{"action_id":"x"}]}`,
+			`{"type":"shortcut","team":{"id":"T1"},"user":{"id":"U1"},"callback_id":"retired","trigger_id":"1.2.3"}`,
+		} {
+			id := w.slack.Envelope("interactive", json.RawMessage(payload))
+			w.settled(t)
+			synctest.Wait()
+			if all := w.slack.Acks(); all[len(all)-1].Envelope != id || all[len(all)-1].Payload != "" {
+				t.Errorf("%s of a person without access: acknowledged with %+v", payload, all[len(all)-1])
+			}
+		}
+		if n := len(w.slack.Whispers("U1")) + len(w.slack.Calls(methodWhisper)) + len(w.slack.Calls(methodView)); n != 0 {
 			t.Errorf("%d calls", n)
 		}
 	})
