@@ -35,6 +35,9 @@ relay:
 	if len(warnings) > 0 {
 		t.Fatal(warnings)
 	}
+	if c.RelayPartial() {
+		t.Error("the relay counts as incomplete")
+	}
 	if len(c.Telemetry.Relay) != 2 || c.Telemetry.Relay[0].URL != "https://hooks.example.org/claybot" || c.Telemetry.Relay[0].Secret.Value() != "a-secret-for-tests" {
 		t.Errorf("got %+v", c.Telemetry.Relay)
 	}
@@ -46,6 +49,7 @@ relay:
 func TestRelayBroken(t *testing.T) {
 	tests := []struct{ text, want string }{
 		{"relay: x", "want a list of sinks"},
+		{"rellay:\n  - {name: a, file: f}", "did you mean relay"},
 		{"relay: [x]", "want a group of keys"},
 		{"relay:\n  - {url: 'https://a.example', secret: 'env:S'}", "has no name"},
 		{"relay:\n  - {name: a}", "wants either url or file"},
@@ -73,6 +77,9 @@ func TestRelayBroken(t *testing.T) {
 		}
 		if strings.Contains(said, "plain-text-secret") || strings.Contains(said, "u:p") {
 			t.Errorf("%s: a secret is told: %s", tt.text, said)
+		}
+		if c.Source.Warnings = warnings; !c.RelayPartial() {
+			t.Errorf("%s: the relay counts as complete", tt.text)
 		}
 		if want := strings.Count(tt.want, "given in line"); len(c.Telemetry.Relay) != want {
 			t.Errorf("%s: %d sinks are left, want %d", tt.text, len(c.Telemetry.Relay), want)

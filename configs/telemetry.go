@@ -2,6 +2,7 @@ package configs
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,6 +109,16 @@ func (s *Sink) fault() string {
 	}
 	return ""
 }
+
+// RelayPartial reports whether Telemetry.Relay may lack sinks, because a warning is about the relay or about a key
+// that resembles it.
+func (c Config) RelayPartial() bool {
+	return slices.ContainsFunc(c.Source.Warnings, func(w Warning) bool {
+		return strings.Contains(w.Key, relayKey) || strings.Contains(w.Near, relayKey)
+	})
+}
+
+const relayKey = "relay"
 
 func setRelay(r *reader, at place, n *yaml.Node, relay *[]Sink) {
 	if list, ok := entries(r, at, n, "sink", (*Sink).fault, func(s Sink) string { return s.Name }); ok {

@@ -47,7 +47,7 @@ func writeForever(folder string) error {
 		return err
 	}
 	relay := &runs.Relay{Store: db, Hub: hub, Sinks: map[string]runs.Sink{"file": jsonlines.New(filepath.Join(folder, "events.jsonl"))}}
-	if err := db.Sinks(ctx, "file"); err != nil { // before the first event
+	if err := db.Sinks(ctx, true, "file"); err != nil { // before the first event
 		return err
 	}
 	go relay.Run(ctx) // ends with the process

@@ -69,7 +69,10 @@ type Relay struct {
 	}
 	Hub   *Hub
 	Sinks map[string]Sink // by a name that stays the same across restarts
-	Log   *slog.Logger    // nil: silent
+	// Partial says that Sinks may lack some, whose settings are invalid at present: what
+	// the store keeps for others is not forgotten.
+	Partial bool
+	Log     *slog.Logger // nil: silent
 	// Turn is asked before each round where several nodes share the store: one of
 	// them may tell a sink at a time (SinkClaim). It claims the right and returns a
 	// context that is done when that ends, and a function that lets the context go;
@@ -109,7 +112,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	names := slices.Sorted(maps.Keys(r.Sinks))
 	for fails := 1; ; fails++ {
-		err := r.Store.Sinks(ctx, names...)
+		err := r.Store.Sinks(ctx, !r.Partial, names...)
 		if err == nil {
 			break
 		}

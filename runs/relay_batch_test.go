@@ -193,7 +193,7 @@ func TestSmallReceiver(t *testing.T) {
 	re := &runs.Relay{Store: r.db, Hub: r.hub, Sinks: map[string]runs.Sink{
 		"small": webhook.New(webhook.Config{Name: "small", URL: receiver.URL, Secret: "fake-secret"}),
 	}}
-	r.must(r.db.Sinks(t.Context(), "small"))
+	r.must(r.db.Sinks(t.Context(), true, "small"))
 	l := r.start()
 	l.add(500)
 	ctx, cancel := context.WithCancel(t.Context())

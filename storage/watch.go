@@ -20,8 +20,9 @@ type Commit struct {
 // Relays stores which events were published to each sink.
 type Relays interface {
 	// Sinks sets the configured sinks. A new sink receives events that commit
-	// after this call; the state of a removed one is deleted.
-	Sinks(ctx context.Context, names ...string) error
+	// after this call. With forget, the state of all others is deleted; without it,
+	// events are kept for them as before.
+	Sinks(ctx context.Context, forget bool, names ...string) error
 	// Backlog lists up to limit runs with unpublished events of a sink, the
 	// longest waiting first.
 	Backlog(ctx context.Context, sink string, limit int) ([]Unpublished, error)

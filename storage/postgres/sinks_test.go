@@ -27,7 +27,7 @@ func (c *crew) renewals(i int) {
 // names names the sinks of a node.
 func (c *crew) names(i int, names ...string) {
 	c.Helper()
-	if err := c.dbs[i].Sinks(c.Context(), names...); err != nil {
+	if err := c.dbs[i].Sinks(c.Context(), true, names...); err != nil {
 		c.Fatal(err)
 	}
 }

@@ -20,12 +20,12 @@ func LoadSinks(c *Conn) (names []string, err error) {
 
 // Sinks implements storage.Relays. The names stay across restarts, so a process
 // names those that it has at each start.
-func (db relays) Sinks(ctx context.Context, names ...string) error {
-	err := db.update(ctx, func(c *Conn) error { return nameSinks(c, names) })
+func (db relays) Sinks(ctx context.Context, forget bool, names ...string) error {
+	err := db.update(ctx, func(c *Conn) error { return nameSinks(c, forget, names) })
 	return failed(err, "sinks")
 }
 
-func nameSinks(c *Conn, names []string) error {
+func nameSinks(c *Conn, forget bool, names []string) error {
 	if slices.Contains(names, "") {
 		return errNoName
 	}
@@ -38,7 +38,7 @@ func nameSinks(c *Conn, names []string) error {
 		return err
 	}
 	for _, name := range known {
-		if others || slices.Contains(names, name) { // another node may have it still
+		if others || !forget || slices.Contains(names, name) { // another node may have it still
 			continue
 		}
 		for _, q := range []string{"DELETE FROM sinks WHERE name = ?", "DELETE FROM relays WHERE sink = ?"} {

@@ -22,7 +22,7 @@ func TestPruneTellsOfLoss(t *testing.T) {
 	var log bytes.Buffer
 	db := openWith(t, filepath.Join(t.TempDir(), "claybot.db"), slog.New(slog.NewTextHandler(&log, nil)))
 	ctx := t.Context()
-	if err := db.Sinks(ctx, "web", "log"); err != nil {
+	if err := db.Sinks(ctx, true, "web", "log"); err != nil {
 		t.Fatal(err)
 	}
 	do(t, db, func(c *relational.Conn) error {
@@ -56,7 +56,7 @@ func TestPruneTellsOfLoss(t *testing.T) {
 func TestRelayRowsGo(t *testing.T) {
 	db := openFresh(t)
 	ctx := t.Context()
-	if err := db.Sinks(ctx, "web", "log"); err != nil {
+	if err := db.Sinks(ctx, true, "web", "log"); err != nil {
 		t.Fatal(err)
 	}
 	post(t, db, "m1")

@@ -35,7 +35,7 @@ func TestToldOnlyOfCommits(t *testing.T) { synctest.Test(t, testToldOnlyOfCommit
 func testToldOnlyOfCommits(t *testing.T) {
 	var h heard
 	db := openWith(t, filepath.Join(t.TempDir(), "claybot.db"), Config{Committed: h.add})
-	if err := db.Sinks(t.Context(), "web"); err != nil {
+	if err := db.Sinks(t.Context(), true, "web"); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.IndexAgents(t.Context(), theAgent); err != nil {

@@ -26,7 +26,7 @@ var relayTests = []storeTest{
 	{"a sink hears of what commits after it was named", func(b *bed) {
 		l, _ := b.begin("r1")
 		b.backlog("web")
-		b.noError(b.Sinks(b.ctx, "web", "log"))
+		b.noError(b.Sinks(b.ctx, true, "web", "log"))
 		b.backlog("web")
 		time.Sleep(ms)
 		at := claybot.Now()
@@ -36,14 +36,14 @@ var relayTests = []storeTest{
 		b.backlog("log", want)
 		b.backlog("nobody")
 		b.again()
-		b.noError(b.Sinks(b.ctx, "log", "web"))
+		b.noError(b.Sinks(b.ctx, true, "log", "web"))
 		b.backlog("web", want)
 		b.published("web", "r1", 3)
 		b.backlog("web")
 		b.backlog("log", want) // each sink by itself
 	}},
 	{"a sink is told in order and never back", func(b *bed) {
-		b.noError(b.Sinks(b.ctx, "web"))
+		b.noError(b.Sinks(b.ctx, true, "web"))
 		first := claybot.Now()
 		l, _ := b.begin("r1")
 		for range 3 {
@@ -77,7 +77,7 @@ var relayTests = []storeTest{
 		b.backlog("web")
 	}},
 	{"the longest waiting first", func(b *bed) {
-		b.noError(b.Sinks(b.ctx, "web"))
+		b.noError(b.Sinks(b.ctx, true, "web"))
 		var leases []storage.Lease
 		var runs []claybot.RunID
 		for _, id := range []claybot.RunID{"r3", "r1", "r2"} {
@@ -94,27 +94,37 @@ var relayTests = []storeTest{
 		b.equal("all", len(ok(b.Backlog(b.ctx, "web", 10))(b)), 3)
 	}},
 	{"forgotten sinks", func(b *bed) {
-		b.noError(b.Sinks(b.ctx, "web", "log"))
+		b.noError(b.Sinks(b.ctx, true, "web", "log"))
 		l, _ := b.begin("r1")
-		b.noError(b.Sinks(b.ctx, "log", "log"))
+		b.noError(b.Sinks(b.ctx, true, "log", "log"))
 		b.backlog("web")
 		b.equal("the other", len(ok(b.Backlog(b.ctx, "log", 9))(b)), 1)
 		b.happens(l, "r1", 1)
 		b.backlog("web")
-		b.noError(b.Sinks(b.ctx, "web"))
+		b.noError(b.Sinks(b.ctx, true, "web"))
 		b.backlog("log")
 		b.happens(l, "r1", 1)
 		b.equal("from then on", ok(b.Backlog(b.ctx, "web", 9))(b)[0].After, 2)
-		b.noError(b.Sinks(b.ctx))
+		b.noError(b.Sinks(b.ctx, true))
 		b.backlog("web")
 		b.happens(l, "r1", 1)
 		b.backlog("web")
-		if b.Sinks(b.ctx, "web", "") == nil {
+		if b.Sinks(b.ctx, true, "web", "") == nil {
 			b.Fatal("a sink without a name")
 		}
 	}},
+	{"a sink whose settings are not known", func(b *bed) {
+		b.noError(b.Sinks(b.ctx, true, "web", "log"))
+		l, _ := b.begin("r1")
+		b.noError(b.Sinks(b.ctx, false, "log", "new"))
+		b.happens(l, "r1", 1)
+		b.again()
+		b.noError(b.Sinks(b.ctx, true, "web", "log", "new"))
+		b.equal("since the beginning", ok(b.Backlog(b.ctx, "web", 9))(b)[0].After, 0)
+		b.equal("since it was named", ok(b.Backlog(b.ctx, "new", 9))(b)[0].After, 1)
+	}},
 	{"events of the store's own, and of ids without a run", func(b *bed) {
-		b.noError(b.Sinks(b.ctx, "web"))
+		b.noError(b.Sinks(b.ctx, true, "web"))
 		at := claybot.Now()
 		b.deliver(storage.Posting{To: b.agent, Message: reserving("m1", "r1"), Skip: "empty"})
 		b.backlog("web", storage.Unpublished{Run: "r1", Since: at})
@@ -122,7 +132,7 @@ var relayTests = []storeTest{
 		b.backlog("web")
 	}},
 	{"what a sink was not told of is not removed for 30 days", func(b *bed) {
-		b.noError(b.Sinks(b.ctx, "web", "log"))
+		b.noError(b.Sinks(b.ctx, true, "web", "log"))
 		start := time.Now()
 		b.runs("told", success())
 		b.runs("untold", success())
