@@ -98,6 +98,40 @@ func TestPlaceholder(t *testing.T) {
 	})
 }
 
+// What a run says after a question has a placeholder of its own, and takes its place: both messages have ids of
+// their own, as the outbox wants it.
+func TestPlaceholderAfterAQuestion(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.line = func(l *line) connectors.Connector { return placeholderLine{l} }
+		r.mind.plan("begin", askColour(nil), llmtest.Say("a fine colour"))
+		r.slowModel(time.Minute)
+		r.start()
+		r.say("begin")
+		after(2 * time.Minute)
+		before := len(r.chat.seen())
+		if before == 0 || r.chat.seen()[0] != "I need your input to continue." {
+			t.Fatalf("people see %q", r.chat.seen())
+		}
+		r.say("red")
+		after(time.Second)
+		if got := r.chat.seen(); len(got) == before || got[len(got)-1] != "Working…" {
+			t.Errorf("people see %q", got)
+		}
+		after(2 * time.Minute)
+		if got := r.chat.seen(); len(got) != before+1 || got[0] != "I need your input to continue." || got[before] != "a fine colour" {
+			t.Errorf("people see %q", got)
+		}
+		ids := make(map[string]bool)
+		for _, x := range r.chat.sent() {
+			if x.out.Edit == "" && ids[x.out.ID] {
+				t.Errorf("two messages have the id %s", x.out.ID)
+			}
+			ids[x.out.ID] = ids[x.out.ID] || x.out.Edit == ""
+		}
+	})
+}
+
 // A person who sees a typing sign needs no other; nor does a task without a waiting person.
 func TestStillWorkingIsNotNeeded(t *testing.T) {
 	t.Parallel()

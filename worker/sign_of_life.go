@@ -25,7 +25,7 @@ const (
 
 // A signOfLife is a short text that names what the run waits for, if a user waits and sees
 // nothing new. It is a draft that the answer replaces, so a run creates at most one message
-// for it, and none where the platform has drafts.
+// for it before and after each question, and none where the platform has drafts.
 type signOfLife struct {
 	on    bool
 	after time.Duration
@@ -86,7 +86,7 @@ func (v *progressView) showSign(ctx context.Context) {
 	case v.show.stream.Off || v.draft.current != nil && v.draft.sent == "" && v.draft.sign.said == "":
 		return // an earlier pass has shown something, which is left as it is
 	}
-	v.draft.fresh = fmt.Sprintf("%s%s/1", signPrefix, v.job.run.ID)
+	v.draft.fresh = signPrefix + runs.NewID() // a run may have more: one before each question
 	err := v.send(ctx, whole)
 	v.draft.fresh = ""
 	if err != nil && ctx.Err() == nil {
