@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -36,7 +37,8 @@ func (s Server) Missing() error {
 	return nil
 }
 
-// interpreter is the program that the first line of a script names; empty for other programs.
+// interpreter is the program that the first line of a script names; empty for other programs, and for a name that
+// the system looks up in the folder of the process.
 func interpreter(program string) string {
 	if info, err := os.Stat(program); err != nil || !info.Mode().IsRegular() {
 		return ""
@@ -49,7 +51,7 @@ func interpreter(program string) string {
 	head, _ := io.ReadAll(io.LimitReader(f, 256))
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	words, is := bytes.CutPrefix(line, []byte("#!"))
-	if fields := strings.Fields(string(words)); is && len(fields) > 0 {
+	if fields := strings.Fields(string(words)); is && len(fields) > 0 && filepath.IsAbs(fields[0]) {
 		return fields[0]
 	}
 	return ""
