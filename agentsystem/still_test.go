@@ -114,7 +114,7 @@ func TestPlaceholderAfterAQuestion(t *testing.T) {
 			t.Fatalf("people see %q", r.chat.seen())
 		}
 		r.say("red")
-		after(time.Second)
+		after(5 * time.Second) // what is said of the answer comes first
 		if got := r.chat.seen(); len(got) == before || got[len(got)-1] != "Working…" {
 			t.Errorf("people see %q", got)
 		}

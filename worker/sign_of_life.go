@@ -18,6 +18,8 @@ const (
 	signAfter = 15 * time.Second
 	// typedAfter is the same where the user sees a typing indicator, and the sign is a message.
 	typedAfter = time.Minute
+	// placeholderAgain is when a placeholder is tried again that had to wait for other messages.
+	placeholderAgain = time.Second
 	// signPrefix begins the id of a draft that was made for a sign, so that a
 	// later pass recognizes it.
 	signPrefix = "still/"
@@ -94,6 +96,10 @@ func (v *progressView) showSign(ctx context.Context) {
 	}
 	if v.draft.sent == whole {
 		v.draft.sent, v.draft.sign.said = before, sign
+	}
+	if err == nil && v.draft.current == nil && v.show.stream.Placeholder { // other messages come first
+		v.draft.sign.again = false
+		v.draft.sign.timer.Reset(placeholderAgain)
 	}
 }
 
