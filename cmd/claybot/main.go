@@ -70,7 +70,7 @@ func (e *env) loadBy(load func(path string, env func(string) (string, bool), nam
 	}
 	c, warnings, err := load(e.Config, e.lookup, environ...)
 	if err != nil {
-		return c, nil, configError{err}
+		return c, nil, configError{fileError{err}}
 	}
 	if err := c.Override(configs.Override{
 		DataDir: e.DataDir, HTTP: e.HTTP, Access: e.Access, Log: e.Log, LogLevel: e.LogLevel, Model: e.Model,
@@ -125,9 +125,22 @@ func (e *env) execute(args []string) int {
 	e.cli = &c
 	err = ctx.Run(e)
 	if err != nil && !errors.Is(err, errSilent) {
-		fmt.Fprintln(errs, "claybot:", err)
+		fmt.Fprintln(errs, "claybot:", complaint(err))
 	}
 	return exitCode(err)
+}
+
+// complaint is an error as the command line prints it: with the next step, if the configuration file is missing or cannot be read.
+func complaint(err error) string {
+	var file fileError
+	if !errors.As(err, &file) {
+		return err.Error()
+	}
+	switch code := configCode(file); code {
+	case "config-missing", "config-unreadable":
+		return err.Error() + "; " + nextOf(code)
+	}
+	return err.Error()
 }
 
 // emptyFlag refuses a setting of the command line without a value: what holds without
@@ -149,6 +162,11 @@ type usageError struct{ error }
 
 // A configError is a configuration with which nothing can start.
 type configError struct{ error }
+
+// A fileError is a configuration that could not be loaded.
+type fileError struct{ error }
+
+func (e fileError) Unwrap() error { return e.error }
 
 // An interruptedError reports an end by Ctrl-C that the user has already seen.
 type interruptedError struct{}

@@ -48,7 +48,7 @@ func Lock(dir string) (*DirLock, error) {
 	if err := take(f); err != nil {
 		defer func() { _ = f.Close() }() // nothing was written
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w: %s is held by %s", storage.ErrLocked, dir, holderOf(f))
+			return nil, fmt.Errorf("%w: %s is held by %s; end it with: claybot stop", storage.ErrLocked, dir, holderOf(f))
 		}
 		return nil, fmt.Errorf("lock data directory %s: %w", dir, err)
 	}
@@ -195,10 +195,10 @@ func prepare(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-			return failed("make data directory", err)
+			return unmade(dir, err)
 		}
 		if err := (osFS{}).Mkdir(dir); err != nil {
-			return failed("make data directory", err)
+			return unmade(dir, err)
 		}
 		return (osFS{}).SyncDir(filepath.Dir(dir))
 	}
@@ -206,6 +206,15 @@ func prepare(dir string) error {
 		return fmt.Errorf("data directory: %w", err)
 	}
 	return refuse(dir, info)
+}
+
+// unmade returns why a data directory could not be created and, where this user may not, what to do.
+func unmade(dir string, err error) error {
+	err = failed("make data directory", err)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return fmt.Errorf("%w; let this user write to %s, or set another directory with CLAYBOT_DATA_DIR", err, filepath.Dir(dir))
+	}
+	return err
 }
 
 // refuse returns why a directory cannot be a data directory.

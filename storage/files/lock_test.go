@@ -105,6 +105,23 @@ func TestLockDiesWithProcess(t *testing.T) {
 	}
 }
 
+// TestUnmade: who may not create the directory reads what to do.
+func TestUnmade(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		next bool
+	}{
+		{&fs.PathError{Op: "mkdir", Path: "/srv/bot", Err: syscall.EACCES}, true},
+		{&fs.PathError{Op: "mkdir", Path: "/srv/bot", Err: syscall.EROFS}, true},
+		{&fs.PathError{Op: "mkdir", Path: "/srv/bot", Err: syscall.ENOTDIR}, false},
+	} {
+		got := unmade("/srv/bot", tt.err)
+		if next := strings.HasSuffix(got.Error(), "; let this user write to /srv, or set another directory with CLAYBOT_DATA_DIR"); next != tt.next || !errors.Is(got, tt.err) {
+			t.Errorf("%v: got %v, with a next step: %v", tt.err, got, next)
+		}
+	}
+}
+
 func TestLockRefuses(t *testing.T) {
 	base := t.TempDir()
 	real := filepath.Join(base, "real")
