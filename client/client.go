@@ -52,11 +52,13 @@ type Error struct {
 	Retry   time.Duration     // after it, the same request may succeed; 0: unknown
 }
 
-// Error returns all of it in one line.
+// Error returns all of it in one line, without the faults of fields that the message names.
 func (e *Error) Error() string {
 	all := []string{e.Message}
 	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
-		all = append(all, name+": "+e.Fields[name])
+		if text := e.Fields[name]; !strings.Contains(e.Message, text) {
+			all = append(all, name+": "+strings.TrimSuffix(text, ".")+".")
+		}
 	}
 	return strings.TrimSpace(strings.Join(append(all, e.Fix), " "))
 }

@@ -92,11 +92,15 @@ func refused(err error) error {
 	return &refusal{e.Status, plain(said.Error())}
 }
 
-// asCommands replaces the API paths in a hint by the commands for them.
+// asCommands replaces the API paths in a hint by the commands for them, and drops what only paths need.
 var asCommands = strings.NewReplacer(
 	"GET /agents/runs/", "claybot runs show ", "GET /agents/runs", "claybot runs", "GET /questions/", "claybot questions show ",
 	"GET /questions", "claybot questions", "GET /graphs", "claybot graph show", "GET /agents", "claybot agents", "GET /cron", "claybot cron",
-	"GET /outbox", "claybot outbox", "GET /heartbeat", "claybot heartbeat", "GET /tokens", "claybot token",
+	"GET /outbox", "claybot outbox", "GET /heartbeat", "claybot heartbeat", "GET /tokens", "claybot token", "GET /flows", "claybot flow",
+	"GET /pairing", "claybot pair list", "GET /workspaces", "claybot workspaces", "GET /parked", "claybot parked", "GET /servers", "claybot mcp list",
+	"GET /skills", "claybot skills", "GET /notes", "claybot notes", "GET /rules", "claybot rules", "GET /budgets", "claybot budgets",
+	"GET /nodes", "claybot nodes", "GET /config/history", "claybot config history", "GET /config", "claybot config show",
+	" In a path, escape the slashes of an id as %2F.", "", " In a path, escape the slashes of a key as %2F.", "",
 )
 
 // decode reads the JSON data of a frame; ok is false if it is something else.
