@@ -23,6 +23,8 @@ const (
 	// stream to open or a message to be traced.
 	liveTime  = 5 * time.Second
 	againTime = 15 * time.Second
+	// notReady is the code of a daemon whose chat is starting or stopping.
+	notReady = "not_ready"
 )
 
 // listen opens the stream after the current position.
@@ -78,7 +80,7 @@ func (t *talk) again(ctx context.Context) (<-chan api.Frame, []api.Frame, error)
 			return events, missed, nil
 		}
 		var r *refusal
-		if errors.As(err, &r) && r.status >= http.StatusInternalServerError {
+		if errors.As(err, &r) && r.status >= http.StatusInternalServerError && r.code != notReady {
 			t.waitsFor()
 		}
 	}

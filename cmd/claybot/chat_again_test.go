@@ -90,6 +90,7 @@ func TestChatOutlivesItsStream(t *testing.T) {
 		asks     = `{"receipts":[{"messageId":"m","run":{"runId":"r1","state":"AWAITING_INPUT","awaiting":{"questions":[{"id":"q1"}]}}}]}`
 		waits    = `{"receipts":[{"messageId":"m"}]}`
 		down     = `503 {"error":{"message":"It does not answer right now."}}`
+		starts   = `503 {"error":{"code":"not_ready","message":"The chat is starting or stopping."}}`
 		notice   = "claybot: the database does not respond; your messages are stored, and this waits until it does\n"
 	)
 	gone := []string{"ok", "ok", "-"}
@@ -111,6 +112,7 @@ func TestChatOutlivesItsStream(t *testing.T) {
 		"nothing is known of it":  {[]string{"", "open" + frames(started, finished, answer)}, []string{"404 {}"}, nil, false, "done\n", "", nil},
 		"it breaks often":         {[]string{frames(started), "", "", "", "open" + frames(answer)}, []string{works, works, works, ended}, nil, false, "done\n", "", nil},
 		"the database is away":    {[]string{frames(started, away, away), down, down, "open" + frames(answer)}, []string{ended}, nil, false, "done\n", notice, nil},
+		"the daemon starts anew":  {[]string{frames(started), starts, "open" + frames(answer)}, []string{ended}, nil, false, "done\n", "", nil},
 		"away as it asks":         {[]string{frames(started), "open", "open" + frames(answer)}, []string{down, ended}, nil, false, "done\n", notice, nil},
 		"the receipt is damaged":  {[]string{frames(started), "open", "open" + frames(answer)}, []string{"[", ended}, nil, false, "done\n", "", nil},
 		"events come once":        {[]string{frames(started), "open" + frames(started, finished, answer)}, []string{works}, nil, true, started[6:] + "\n" + finished[6:] + "\n", "", nil},

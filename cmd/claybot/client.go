@@ -73,6 +73,7 @@ func (c *client) stream(ctx context.Context, path string) (<-chan api.Frame, err
 // A refusal is a failure that the daemon reports, in its words.
 type refusal struct {
 	status int
+	code   string // for programs; may be empty
 	text   string
 }
 
@@ -89,7 +90,7 @@ func refused(err error) error {
 	if e.Code == "" { // a page, or a line of a proxy
 		said.Message = oneLine(e.Message)
 	}
-	return &refusal{e.Status, plain(said.Error())}
+	return &refusal{e.Status, e.Code, plain(said.Error())}
 }
 
 // asCommands replaces the API paths in a hint by the commands for them, and drops what only paths need.
