@@ -278,7 +278,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route Route, end 
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	switch _, given := bearer(r.Header); {
 	case !forOpenAI(r):
-		Fail(w, http.StatusUnauthorized, "login", "Log in first.", "Open the link that claybot printed at its start, or run claybot open for another.")
+		Fail(w, http.StatusUnauthorized, "login", "Log in first.", "Open the link that claybot printed at its start, or run claybot open for another. Programs send a token that claybot token create has made.")
 	case given:
 		Fail(w, http.StatusUnauthorized, "token", "Unknown token; create one with `claybot token create`.", "")
 	default:

@@ -221,6 +221,9 @@ func TestRefusalsAreEqual(t *testing.T) {
 	secret := w.token(t, "other", web.Read)
 	w.ask(t, "DELETE", "/tokens/other", "")
 	want := do(t, browser(t), "GET", w.url("/data"), "")
+	if !strings.Contains(want.body, "claybot token create") {
+		t.Errorf("the refusal does not say how programs get a token: %s", want.body)
+	}
 	for _, token := range []string{"", "x", "reader", secret, w.owner(t)[1:], strings.Repeat("x", 9000)} {
 		if got := do(t, browser(t), "GET", w.url("/data"), "", "Authorization", "Bearer "+token); got.code != want.code || got.body != want.body {
 			t.Errorf("%.20q: %d %s, without a token %d %s", token, got.code, got.body, want.code, want.body)
