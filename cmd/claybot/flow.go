@@ -228,8 +228,8 @@ func (c flowRunCmd) Run(e *env) error {
 	if c.Detach {
 		return e.text(string(out.Run) + "\n")
 	}
-	if err := e.follow(string(out.Run), 0, 0, false); err != nil || !c.Dry {
+	if err := e.follow(string(out.Run), 0, 0, false); err != nil {
 		return err
 	}
-	return e.rehearsed(out.Run)
+	return e.outcome(out.Run, c.Dry)
 }

@@ -45,11 +45,11 @@ func (c flowReplayCmd) Run(e *env) error {
 	if err := e.follow(string(out.Run), 0, 0, false); err != nil {
 		return err
 	}
-	return e.rehearsed(out.Run)
+	return e.outcome(out.Run, !c.Live)
 }
 
-// rehearsed prints what a run would have done, or why it failed.
-func (e *env) rehearsed(run claybot.RunID) error {
+// outcome prints what a dry run would have done. The error is why a run failed.
+func (e *env) outcome(run claybot.RunID, dry bool) error {
 	path, err := runPath(string(run), "output")
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (e *env) rehearsed(run claybot.RunID) error {
 	}
 	var text strings.Builder
 	for _, r := range records {
-		if r.Type == claybot.RecordNode && r.Next != r.Name && strings.HasPrefix(r.Text, flow.Would) {
+		if dry && r.Type == claybot.RecordNode && r.Next != r.Name && strings.HasPrefix(r.Text, flow.Would) {
 			fmt.Fprintf(&text, "%s: %s\n", r.Name, connectors.OneLine(r.Text, 2000))
 		}
 	}
