@@ -376,10 +376,12 @@ func (f *configFile) outcome(r *reloaded) (string, error) {
 			text += "; these need a restart: " + strings.Join(r.Restart, ", ")
 		}
 		return "", configError{errors.New(text)}
-	case len(r.Restart) > 0:
-		return "The running daemon has read it. These need a restart: " + strings.Join(r.Restart, ", ") + "\n", nil
 	}
-	return "The running daemon has applied it.\n", nil
+	text := "The running daemon has applied it."
+	if len(r.Restart) > 0 {
+		text = "The running daemon has read it. These need a restart: " + strings.Join(r.Restart, ", ")
+	}
+	return strings.Join(append([]string{text}, r.Idle...), "\n") + "\n", nil
 }
 
 // unread reports whether a daemon has read another file, or none.

@@ -274,6 +274,6 @@ func (d configDesk) finish(ctx context.Context, f *configFile, key string, next 
 	case r.Failed != "":
 		out.Warnings = append(out.Warnings, r.Failed)
 	}
-	out.Warnings = append(out.Warnings, r.Refused...)
+	out.Warnings = append(append(out.Warnings, r.Refused...), r.Idle...)
 	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -32,11 +33,18 @@ func (i instance) stays(now configs.ConnectorSettings) bool {
 
 // connect makes the connectors that the configuration asks for: one whose settings are the
 // same is the same as before. A connector that works is replaced only after the platform took
-// the credentials of the next one, or could not be asked. It returns why others stay as they are.
-func (d *daemon) connect(ctx context.Context, c configs.Config) (refused []overview.SettingStatus) {
+// the credentials of the next one, or could not be asked. It returns why others stay as they are,
+// and why new ones do not work.
+func (d *daemon) connect(ctx context.Context, c configs.Config) (refused []overview.SettingStatus, idle []string) {
 	all := c.Connectors.Instances()
 	next := d.wanted(c, all)
 	why := d.verify(ctx, next)
+	for _, name := range slices.Sorted(maps.Keys(why)) {
+		if _, there := d.instances[name]; !there {
+			idle = append(idle, "The connector "+name+" does not work: "+strings.TrimPrefix(why[name], name+": "))
+			delete(why, name)
+		}
+	}
 	d.spare(next, why)
 	instances := make(map[string]instance)
 	var present []connectors.Connector
@@ -54,7 +62,7 @@ func (d *daemon) connect(ctx context.Context, c configs.Config) (refused []overv
 	}
 	d.instances = instances
 	d.roster.set(present)
-	return refused
+	return refused, idle
 }
 
 // wanted returns the connectors that the configuration asks for, by name: those that stay, and new
@@ -104,8 +112,8 @@ func (d *daemon) holder(i instance, why map[string]string) string {
 	return ""
 }
 
-// verify returns why connectors that would replace one that works cannot, by name: their credentials
-// are refused, or cannot be right. It asks all platforms at a time.
+// verify returns why connectors that are new, or would replace one that works, do not work, by name:
+// their credentials are refused, or cannot be right. It asks all platforms at a time; none at the start.
 func (d *daemon) verify(ctx context.Context, next map[string]instance) (why map[string]string) {
 	ctx, cancel := context.WithTimeout(ctx, d.patience)
 	defer cancel()
@@ -115,7 +123,7 @@ func (d *daemon) verify(ctx context.Context, next map[string]instance) (why map[
 	for name, n := range next {
 		v, verifies := n.Connector.(connectors.Verifier)
 		was, there := d.instances[name]
-		if !verifies || !there || was.Connector == n.Connector || was.Health().State == connectors.StateStopped {
+		if !verifies || d.instances == nil || there && (was.Connector == n.Connector || was.Health().State == connectors.StateStopped) {
 			continue
 		}
 		asking.Go(func() {
@@ -159,14 +167,15 @@ func (d *daemon) make(c configs.Config, i configs.Instance) connectors.Connector
 	return constructors[i.Settings.Type()](d, c, i)
 }
 
-// reconnect puts the connectors of the configuration in force. It returns why some stay as they are.
-func (d *daemon) reconnect(ctx context.Context) (refused []string) {
-	kept := d.connect(ctx, *d.config.Load())
+// reconnect puts the connectors of the configuration in force. It returns why some stay as they are,
+// and why new ones do not work.
+func (d *daemon) reconnect(ctx context.Context) (refused, idle []string) {
+	kept, idle := d.connect(ctx, *d.config.Load())
 	d.config.kept.Store(&kept)
 	for _, k := range kept {
 		refused = append(refused, k.Text)
 		d.log.Error("changed setting not applied", "problem", k.Text)
 	}
 	d.replace(ctx)
-	return refused
+	return refused, idle
 }

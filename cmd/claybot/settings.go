@@ -222,6 +222,7 @@ type reloaded struct {
 	Failed  string   `json:"failed,omitempty"`  // why nothing was applied
 	Restart []string `json:"restart,omitempty"` // keys that only a restart applies
 	Refused []string `json:"refused,omitempty"` // why a connector keeps its old settings
+	Idle    []string `json:"idle,omitempty"`    // why a new connector does not work
 	// Differs are the settings of a comparison that are others here, with their origin.
 	Differs map[string]string `json:"differs,omitempty"`
 }
@@ -244,7 +245,7 @@ func (d *daemon) reload(ctx context.Context, e *env, emptied bool) (r reloaded) 
 	}
 	r.Restart = restart
 	d.models.prune()
-	r.Refused = d.reconnect(ctx)
+	r.Refused, r.Idle = d.reconnect(ctx)
 	d.tooling.servers.apply()
 	if err := d.system.Reschedule(ctx); err != nil {
 		d.log.Error("failed to apply the configuration to stored messages", "err", err)
