@@ -2,6 +2,8 @@ package main
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -106,6 +108,20 @@ func TestMistakes(t *testing.T) {
 		var out strings.Builder
 		if code := run(strings.Fields(args), strings.NewReader(""), &out, &out); code != exitUsage || out.String() != want {
 			t.Errorf("%s: %d %q, want %q", args, code, &out, want)
+		}
+	}
+}
+
+// The README names every command that --help shows.
+func TestReadmeNamesCommands(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n## Command line\n")
+	for _, c := range parserOf(t).Model.Children {
+		if re := regexp.MustCompile("`(claybot )?" + c.Name + "[` ]"); !c.Hidden && !re.MatchString(table) {
+			t.Errorf("the table of commands lacks claybot %s", c.Name)
 		}
 	}
 }
