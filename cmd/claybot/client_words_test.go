@@ -22,8 +22,10 @@ func TestHintsAreCommands(t *testing.T) {
 		{"a key in a path", api.Error{Fix: "GET /workspaces lists all workspaces. In a path, escape the slashes of a key as %2F."}, "No. claybot workspaces lists all workspaces."},
 		{"an id in a path", api.Error{Fix: "GET /outbox lists them. In a path, escape the slashes of an id as %2F."}, "No. claybot outbox lists them."},
 		{"settings", api.Error{Fix: "GET /config lists the keys, and GET /config/history the changes."}, "No. claybot config show lists the keys, and claybot config history the changes."},
-		{"a field that the message names", api.Error{Message: "No: payload.total is missing; want number. Nothing was stored.",
-			Fields: map[string]string{"payload.total": "is missing; want number"}}, "No: payload.total is missing; want number. Nothing was stored."},
+		{"a field that the message names", api.Error{
+			Message: "No: payload.total is missing; want number. Nothing was stored.",
+			Fields:  map[string]string{"payload.total": "is missing; want number"},
+		}, "No: payload.total is missing; want number. Nothing was stored."},
 		{"a field", api.Error{Message: "Some values are invalid.", Fields: map[string]string{"a": "13 is not valid."}}, "Some values are invalid. a: 13 is not valid."},
 		{"a field without a full stop", api.Error{Message: "No.", Fields: map[string]string{"a": "is empty"}, Fix: "Give it."}, "No. a: is empty. Give it."},
 	} {
