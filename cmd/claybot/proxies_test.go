@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -114,7 +115,7 @@ func (p proxyProgram) start(t *testing.T, at string) *http.Client {
 	}
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
-	t.Cleanup(func() { _ = cmd.Process.Signal(os.Interrupt); <-ended })
+	t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM); <-ended }) // a test in the background may ignore interrupts
 	to := &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: proxied, MinVersion: tls.VersionTLS12},
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
