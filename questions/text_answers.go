@@ -351,7 +351,9 @@ func (p pause) late(ctx context.Context, m claybot.AgentMessage, a claybot.Answe
 func (x *TextAnswers) Recover(ctx context.Context) {
 	open, err := x.ledger.asked.OpenQuestions(ctx, "", allQuestions)
 	if err != nil {
-		x.log.Error("failed to list open questions", "err", err)
+		if ctx.Err() == nil {
+			x.log.Error("failed to list open questions", "err", err)
+		}
 		return
 	}
 	var known []claybot.AgentID
@@ -369,7 +371,7 @@ func (x *TextAnswers) Recover(ctx context.Context) {
 				err = x.resume(ctx, agent)
 			}
 		}
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			x.log.Error("failed to look up text answers", "agent", q.Agent, "run", q.Run, "err", err)
 		}
 	}
