@@ -100,7 +100,7 @@ type Connector struct {
 	gap       atomic.Pointer[connectors.Gap] // the newest one with messages that may be missing
 	crowd     atomic.Pointer[string]         // what is wrong with the number of sockets; nil or empty for nothing
 	short     shortage                       // of scopes
-	strangers strangers
+	unknown   noted
 	hooked    hooked
 	kept      chan struct{} // receives when an address for answers to a command was stored
 }

@@ -37,14 +37,14 @@ const (
 	withOptions            // no options
 )
 
-// strangers are the strange interactions that were logged, each once. The zero value has none.
-type strangers struct {
+// noted are the unknown interactions that were logged, each once. The zero value has none.
+type noted struct {
 	mu    sync.Mutex
 	known map[string]bool
 }
 
 // news reports whether an interaction is to be logged.
-func (s *strangers) news(name string) bool {
+func (s *noted) news(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known[name] || len(s.known) == maxStrange {
@@ -103,7 +103,7 @@ func readStrange(name string, self identity, payload []byte) strange {
 func (r *receiver) strange(ctx context.Context, s replier, f frame) {
 	x := readStrange(r.name, r.self, f.Payload)
 	r.ignored.Add(1)
-	if r.chat.strangers.news(x.name) {
+	if r.chat.unknown.news(x.name) {
 		r.log.Info("unknown slack interaction", "interaction", x.name)
 	}
 	by := claybot.User(r.name, x.press.press.ChannelID, x.press.press.UserID)

@@ -117,7 +117,7 @@ func TestUnknownInteractionsAcknowledged(t *testing.T) {
 
 // The log has no more kinds than it can bear, however many a foreign app invents.
 func TestUnknownInteractionsLogged(t *testing.T) {
-	var s strangers
+	var s noted
 	n := 0
 	for i := range 1_000 {
 		if s.news(fmt.Sprint("kind", i)) {
