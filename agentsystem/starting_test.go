@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,8 +38,26 @@ func (orders) Take(to claybot.Descriptor, m claybot.AgentMessage) (claybot.Descr
 	return claybot.Descriptor{Type: claybot.AgentFlow, UID: string(m.ID), Owner: to.OwnerID()}, m, true
 }
 
+// A tally is what the runs of an engine noted, which run beside each other.
+type tally struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (n *tally) add(line string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lines = append(n.lines, line)
+}
+
+func (n *tally) all() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.lines)
+}
+
 // A buyer is the engine of orders.
-type buyer struct{ failed *[]string }
+type buyer struct{ failed *tally }
 
 func (buyer) Run(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record, error] {
 	return func(yield func(claybot.Record, error) bool) {
@@ -54,13 +73,13 @@ func (buyer) Run(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record, er
 
 // Failed implements runs.Failer.
 func (b buyer) Failed(_ context.Context, _ *runs.Turn, why runs.Error) *runs.Error {
-	*b.failed = append(*b.failed, why.Code)
+	b.failed.add(why.Code)
 	return &why
 }
 
 // ordering gives a rig the flow, and returns the codes with which its runs fail.
-func ordering(r *rig) *[]string {
-	failed := new([]string)
+func ordering(r *rig) *tally {
+	failed := new(tally)
 	r.flows, r.engines = orders{}, map[string]runs.Engine{claybot.EngineFlow: buyer{failed}}
 	return failed
 }
@@ -75,8 +94,8 @@ func TestFailerAtDeadline(t *testing.T) {
 		m.Deadline = claybot.At(time.Now().Add(time.Hour))
 		r.post(ann, m)
 		after(2 * time.Hour)
-		if !slices.Equal(*failed, []string{runs.CodeDeadline}) {
-			t.Errorf("fails with %q", *failed)
+		if got := failed.all(); !slices.Equal(got, []string{runs.CodeDeadline}) {
+			t.Errorf("fails with %q", got)
 		}
 	})
 }
@@ -216,7 +235,7 @@ func TestFlowKeyUsed(t *testing.T) {
 }
 
 // A taker is an engine that notes the messages of its runs.
-type taker struct{ took *[]string }
+type taker struct{ took *tally }
 
 func (x taker) Run(_ context.Context, t *runs.Turn) iter.Seq2[claybot.Record, error] {
 	return func(func(claybot.Record, error) bool) {
@@ -224,7 +243,7 @@ func (x taker) Run(_ context.Context, t *runs.Turn) iter.Seq2[claybot.Record, er
 		for _, m := range t.Messages {
 			ids = append(ids, string(m.ID))
 		}
-		*x.took = append(*x.took, strings.Join(ids, " "))
+		x.took.add(strings.Join(ids, " "))
 	}
 }
 
@@ -233,7 +252,7 @@ func (x taker) Run(_ context.Context, t *runs.Turn) iter.Seq2[claybot.Record, er
 func TestFlowTakesAlbums(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		took := new([]string)
+		took := new(tally)
 		r.flows, r.engines = orders{}, map[string]runs.Engine{claybot.EngineFlow: taker{took}}
 		r.start()
 		part := func(id, text, album string) {
@@ -251,7 +270,7 @@ func TestFlowTakesAlbums(t *testing.T) {
 		after(10 * time.Second)
 		part("a4", "", "a")
 		after(10 * time.Second)
-		if got := strings.Join(*took, ", "); got != "a1 a2 a3" {
+		if got := strings.Join(took.all(), ", "); got != "a1 a2 a3" {
 			t.Errorf("the flow took %q, want a1 a2 a3 in one run", got)
 		}
 		if n := len(r.mind.asked()); n != 0 {
@@ -260,8 +279,8 @@ func TestFlowTakesAlbums(t *testing.T) {
 		part("b1", "look", "b")
 		part("b2", "order this", "b")
 		after(10 * time.Second)
-		if n := len(r.mind.asked()); n != 1 || len(*took) != 1 {
-			t.Errorf("of an album of the chat, its agent was asked %d times, and the flow took %q", n, *took)
+		if n := len(r.mind.asked()); n != 1 || len(took.all()) != 1 {
+			t.Errorf("of an album of the chat, its agent was asked %d times, and the flow took %q", n, took.all())
 		}
 	})
 }

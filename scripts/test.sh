@@ -35,6 +35,7 @@ code=${PIPESTATUS[0]}
 trap 'code=$?; [ "$code" = 0 ] || summary; rm -f "$log"; exit "$code"' EXIT
 summary() {
 	echo "test: failed:"
+	awk '/^WARNING: DATA RACE/ { show = ++races == 1 } /^=+$/ { show = 0 } show' "$log" | head -n 60
 	grep -aE '^[[:space:]]*--- FAIL|^panic:|^fatal error:|^WARNING: DATA RACE|^[[:space:]]+(Test|Fuzz|Example)[^ ]* \([0-9hms.]+\)$|^[[:space:]]+[a-z0-9_]+_test\.go:[0-9]+: |^FAIL[[:space:]]' "$log" | head -n 100
 }
 
