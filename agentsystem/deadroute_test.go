@@ -403,13 +403,12 @@ func TestRerouteCrashes(t *testing.T) {
 // Two members that store changes of one route at the same moment keep the newest: the older
 // one was compared before the newer one was stored.
 func TestRouteChangesOfTwoMembers(t *testing.T) {
-	var meanwhile func()
+	var meanwhile atomic.Pointer[func()]
 	nodesInBubble(t, 2, func(c *clusterRig) {
 		c.decorate = func(s agentsystem.Stores) agentsystem.Stores {
 			s.Marks = interruptedMarks{s.Marks, func() {
-				if now := meanwhile; now != nil {
-					meanwhile = nil
-					now()
+				if now := meanwhile.Swap(nil); now != nil {
+					(*now)()
 				}
 			}}
 			return s
@@ -424,7 +423,8 @@ func TestRouteChangesOfTwoMembers(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		meanwhile = func() { change(c.nodes[1], 20, "") }
+		now := func() { change(c.nodes[1], 20, "") }
+		meanwhile.Store(&now)
 		change(c.nodes[0], 10, "the user blocked the bot")
 		time.Sleep(20 * time.Second)
 		if all, err := c.index.ListCheckpoints(c.Context(), storage.CheckpointDead); err != nil || len(all) > 0 {

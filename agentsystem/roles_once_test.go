@@ -3,6 +3,7 @@ package agentsystem_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -15,12 +16,12 @@ import (
 // A roleStore counts how often all grants are read. It lets stored act after each change of a role.
 type roleStore struct {
 	storage.Access
-	grants int
+	grants atomic.Int64
 	stored func(c storage.RoleChange)
 }
 
 func (s *roleStore) Grants(ctx context.Context) ([]storage.Grant, error) {
-	s.grants++
+	s.grants.Add(1)
 	return s.Access.Grants(ctx)
 }
 
@@ -59,10 +60,10 @@ func (r *rig) give(who string, role storage.Role) {
 func TestPairOfAUserReadsNoGrants(t *testing.T) {
 	t.Parallel()
 	listed(t, func(r *rig, s *roleStore) {
-		s.grants = 0
+		s.grants.Store(0)
 		r.orders("1", "bob", "role chat:bob owner")
-		if got := r.receipt("1").Message.Command; got != "unknown" || s.grants > 0 {
-			t.Errorf("/pair of a user is %s, and all grants were read %d times", got, s.grants)
+		if got := r.receipt("1").Message.Command; got != "unknown" || s.grants.Load() > 0 {
+			t.Errorf("/pair of a user is %s, and all grants were read %d times", got, s.grants.Load())
 		}
 		r.give("chat/bob", storage.RoleOperator)
 		r.orders("2", "bob", "")
