@@ -42,15 +42,23 @@ type hooked struct {
 // watchSockets looks from time to time whether the Socket Mode of the app is on, until ctx is done: then
 // Slack waits for a socket, and sends no requests.
 func (c *Connector) watchSockets(ctx context.Context) {
+	on := false
 	for {
-		again, fault := socketsEvery, ""
-		if err := c.ExamineApp(ctx); err == nil {
-			again, fault = socketsAgain, socketsOn
-			if old := c.hooked.fault.Load(); old == nil || *old == "" {
+		again := socketsEvery
+		switch err := c.ExamineApp(ctx); {
+		case err == nil:
+			if !on {
 				c.log.Warn("slack sends no requests, because socket mode is on")
 			}
-		} else if !SocketsOff(err) {
+			on = true
+		case SocketsOff(err):
+			on = false
+		default:
 			c.log.Debug("whether socket mode is off stays unknown", "err", err)
+		}
+		fault := ""
+		if on {
+			again, fault = socketsAgain, socketsOn
 		}
 		c.hooked.fault.Store(&fault)
 		select {

@@ -34,6 +34,7 @@ func TestSocketModeAndHTTP(t *testing.T) {
 				if known := strings.Contains(w.Health().Err, "Socket Mode is on"); known != c.known {
 					t.Errorf("%s: health %+v", c.name, w.Health())
 				}
+				w.slack.Fail(methodConnect, slacktest.Fault{Status: 502})
 				time.Sleep(socketsAgain + time.Second)
 			}
 			if n := strings.Count(w.logs.String(), "socket mode is on"); c.known && n != 1 {

@@ -134,8 +134,8 @@ func (l *loop) announce(ctx context.Context, known string) (info webhookInfo, er
 // last one that came, however long ago, because it tries each of them again only every two minutes.
 func (l *loop) look(ctx context.Context, info webhookInfo) bool {
 	if info.Waiting > 0 && info.FailedAt > l.hooked.took.Load() {
-		l.pulse.Fail(fmt.Sprintf("telegram: %d updates wait, because Telegram cannot deliver them to %s: %s; check that the address leads to claybot and has a valid certificate",
-			info.Waiting, l.cfg.Hook, connectors.OneLine(l.send.clean(info.FailedWhy), 200)))
+		l.pulse.Fail(fmt.Sprintf("telegram: updates cannot be delivered to %s (%d waiting): %s; check that the address leads to claybot and has a valid certificate",
+			l.cfg.Hook, info.Waiting, connectors.OneLine(l.send.clean(info.FailedWhy), 200)))
 		return false
 	}
 	l.completed(ctx)

@@ -361,7 +361,7 @@ func TestHookCertificate(t *testing.T) {
 		time.Sleep(hookEvery + time.Second)
 		synctest.Wait()
 		h := b.conn.Health()
-		if h.State != connectors.StateFailing || !strings.Contains(h.Err, "certificate verify failed") || !strings.Contains(h.Err, "valid certificate") || !strings.Contains(h.Err, "3 updates wait") {
+		if h.State != connectors.StateFailing || !strings.Contains(h.Err, "certificate verify failed") || !strings.Contains(h.Err, "valid certificate") || !strings.Contains(h.Err, "(3 waiting)") {
 			t.Errorf("health %+v", h)
 		}
 		w, err := b.conn.Webhook(t.Context())
