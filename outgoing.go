@@ -85,6 +85,10 @@ type Outgoing struct {
 	// Question is what the message asks; connectors that can show it as
 	// buttons or a form. A message of several parts has it in the last one.
 	Question *Question `json:"question,omitempty"`
+	// Round are the questions that a run asks together in this conversation, where they are several and
+	// none is an approval, in order; connectors that can show one form for all. The message of the last
+	// one has them.
+	Round []Question `json:"round,omitempty"`
 	// Offer are buttons below the text.
 	Offer []Offer `json:"offer,omitempty"`
 	// Mark is an emoji to put on a message, in place of sending one; Text names it for

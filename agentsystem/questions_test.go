@@ -243,6 +243,15 @@ func TestSeveralQuestions(t *testing.T) {
 			!strings.HasPrefix(seen[1], "`who` **For whom?**") {
 			t.Errorf("people see %q", seen)
 		}
+		for i, p := range r.chat.posts {
+			var keys []string
+			for _, q := range p.out.Round {
+				keys = append(keys, q.Key)
+			}
+			if all := strings.Join(keys, " "); i < 2 && all != "" || i == 2 && all != "count who note" {
+				t.Errorf("message %d has the round %q", i, all)
+			}
+		}
 		r.say("3")
 		after(time.Second)
 		r.say("BOB@example.org")

@@ -202,7 +202,7 @@ func (x *delivery) whole(ctx context.Context) error {
 			return err
 		}
 		if err != nil || o.State != claybot.SendSent {
-			x.o.Question, x.o.Text = nil, x.cfg.Voice(ctx, x.o).In(texts.NotShown)
+			x.o.Question, x.o.Round, x.o.Text = nil, nil, x.cfg.Voice(ctx, x.o).In(texts.NotShown)
 			return nil
 		}
 	}

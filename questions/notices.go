@@ -35,11 +35,15 @@ type Notices struct {
 // Asking returns the messages that ask qs, addressed to the people who may answer. o has
 // what they have in common, and the route of the run.
 func (n *Notices) Asking(ctx context.Context, agent claybot.Agent, o claybot.Outgoing, qs []claybot.Question) (out []claybot.Outgoing, err error) {
+	var here []claybot.Question
 	for i, q := range qs {
 		own, others := agent.Descriptor.Foreground(), false
 		switch {
 		case own && n.respondents.May(q, agent.Descriptor, personOf(q, agent.Descriptor)):
 			out = append(out, n.parts(q, 0, o, texts.Of(ctx).Question(q, i, qs, agent.Descriptor.Connector))...)
+			if here = append(here, q); i > 0 && len(here) == len(qs) {
+				out[len(out)-1].Round = round(here)
+			}
 		case own && len(q.Approvers) > 0:
 			others = true
 		}
@@ -56,6 +60,14 @@ func (n *Notices) Asking(ctx context.Context, agent claybot.Agent, o claybot.Out
 		out = append(out, elsewhere...)
 	}
 	return out, nil
+}
+
+// round returns questions that one form can ask; nil where one of them is an approval, which has buttons.
+func round(qs []claybot.Question) []claybot.Question {
+	if slices.ContainsFunc(qs, func(q claybot.Question) bool { return q.Type == claybot.QuestionConfirm }) {
+		return nil
+	}
+	return qs
 }
 
 // parts returns the parts of one message that asks q; the last one has the buttons.

@@ -13,6 +13,7 @@ const (
 	LabelDone       = "Done"
 	LabelSkip       = "Skip"
 	LabelAnswer     = "Answer…"
+	LabelAnswerAll  = "Answer all…"
 	LabelGood       = "A good answer"
 	LabelBad        = "A bad answer"
 
@@ -30,6 +31,7 @@ const (
 // What a form with one question says.
 const (
 	FormTitle     = "A question"
+	FormTitles    = "Questions"
 	FormAnswer    = "Your answer"
 	FormSend      = "Send"
 	FormCancel    = "Cancel"

@@ -57,7 +57,7 @@ var germanMore = map[string]string{
 
 	"Skip": "Überspringen",
 
-	"Answer…": "Antworten…",
+	"Answer…": "Antworten…", "Answer all…": "Alle beantworten…", "Questions": "Fragen",
 
 	"A good answer":                         "Eine gute Antwort",
 	"A bad answer":                          "Eine schlechte Antwort",

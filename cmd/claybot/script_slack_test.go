@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -115,14 +116,9 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 			return regexp.MustCompile(args[3]).MatchString(status), fmt.Sprintf("the status is %q", status)
 		})
 	case len(args) == 4 && args[0] == "press": // slack press CHANNEL USER LABEL: of the newest message with that button
-		until(ts, func() (bool, string) {
-			for _, m := range slices.Backward(r.slack.Posted(args[1])) {
-				if _, err := r.slack.Click(args[2], args[1], m.TS, args[3]); err == nil {
-					return true, ""
-				}
-			}
-			return false, fmt.Sprintf("no message in %s has a button %q", args[1], args[3])
-		})
+		r.slackPress(ts, args[1], args[2], args[3])
+	case len(args) == 5 && args[0] == "fill": // slack fill CHANNEL USER LABEL JSON: presses that button and sends its form
+		r.slackFill(ts, args[1], args[2], args[3], args[4])
 	case len(args) == 5 && args[0] == "rate": // slack rate CHANNEL MESSAGE USER BUTTON
 		for _, m := range r.slack.Posted(args[1]) {
 			if m.Text == args[2] {
@@ -158,6 +154,39 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		})
 	default:
 		ts.Fatalf("usage: slack dm|say|mention|lack|pause|fail|slash|edit|delete|acked|expect|expect-none|marks|status|streams|rate|ask|whisper|home ...")
+	}
+}
+
+// slackPress presses a button of the newest message that has it.
+func (r *rig) slackPress(ts *testscript.TestScript, channel, user, label string) {
+	until(ts, func() (bool, string) {
+		for _, m := range slices.Backward(r.slack.Posted(channel)) {
+			if _, err := r.slack.Click(user, channel, m.TS, label); err == nil {
+				return true, ""
+			}
+		}
+		return false, fmt.Sprintf("no message in %s has a button %q", channel, label)
+	})
+}
+
+// slackFill presses a button, and fills in and sends the form that it opens.
+func (r *rig) slackFill(ts *testscript.TestScript, channel, user, label, form string) {
+	r.slackPress(ts, channel, user, label)
+	var view slacktest.View
+	until(ts, func() (open bool, _ string) {
+		view, open = r.slack.Modal(user)
+		return open, "no form is open"
+	})
+	var texts map[string]string
+	ts.Check(json.Unmarshal([]byte(form), &texts))
+	values := make(map[string]any)
+	for label, text := range texts {
+		values[label] = text
+	}
+	sent, err := r.slack.Submit(context.Background(), view.ID, values)
+	ts.Check(err)
+	if !sent.Closed {
+		ts.Fatalf("the form stays open: %+v", sent)
 	}
 }
 

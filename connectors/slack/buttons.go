@@ -2,6 +2,7 @@ package slack
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -49,6 +50,9 @@ func (c *Connector) layout(v texts.Voice, o claybot.Outgoing, text string) []sla
 func (c *Connector) controls(v texts.Voice, o claybot.Outgoing) (below []slackapi.Block) {
 	if o.Question != nil {
 		if b := ask(v, *o.Question); b != nil {
+			below = append(below, b)
+		}
+		if b := askAll(v, o.Round); b != nil {
 			below = append(below, b)
 		}
 	}
@@ -109,6 +113,21 @@ func ask(v texts.Voice, q claybot.Question) slackapi.Block {
 		elements = append(elements, button(actionAnswer+"/skip", v.In(texts.LabelSkip), choice{Question: q.ID}))
 	}
 	return slackapi.NewActionBlock(blockQuestion+q.ID, elements...)
+}
+
+// askAll returns the block with the button whose form asks all of qs, nil if there is none.
+func askAll(v texts.Voice, qs []claybot.Question) slackapi.Block {
+	tooLong := func(q claybot.Question) bool {
+		return q.ID == "" || utf8.RuneCountInString(blockQuestion+q.ID) > maxIDChars
+	}
+	if len(qs) < 2 || slices.ContainsFunc(qs, tooLong) {
+		return nil
+	}
+	f, ok := roundOf(qs).fitted()
+	if !ok {
+		return nil
+	}
+	return slackapi.NewActionBlock("round", button(actionForm+"/all", v.In(texts.LabelAnswerAll), f))
 }
 
 // approval returns the buttons of a question of type confirm.

@@ -19,9 +19,9 @@ import (
 // callbackForm is the callback id of claybot's forms.
 const callbackForm = "claybot_question"
 
-// A form asks one question in a modal. It is stored in the value of the button
-// that opens it and then in the modal, so claybot keeps no state. With type
-// confirm it asks for the reason of a denial.
+// A form asks a question in a modal, or all questions of a round. It is stored in the value of
+// the button that opens it and then in the modal, so claybot keeps no state. With type confirm
+// it asks for the reason of a denial.
 type form struct {
 	Question    string               `json:"q"`
 	Type        claybot.QuestionType `json:"t"`
@@ -35,6 +35,9 @@ type form struct {
 	// Edit means that the form edits the arguments of an action, which are in
 	// Default.
 	Edit bool `json:"e,omitempty"`
+	// Label is the question in words, in a form of several; More are those behind the first one.
+	Label string `json:"l,omitempty"`
+	More  []form `json:"m,omitempty"`
 }
 
 func formOf(q claybot.Question) form {
@@ -44,17 +47,44 @@ func formOf(q claybot.Question) form {
 	}
 }
 
+// roundOf returns the form that asks all of qs.
+func roundOf(qs []claybot.Question) form {
+	var all []form
+	for _, q := range qs {
+		f := formOf(q)
+		f.Label = q.Text
+		all = append(all, f)
+	}
+	all[0].More = all[1:]
+	return all[0]
+}
+
+// all returns a form for each question.
+func (f form) all() []form {
+	more := f.More
+	f.More = nil
+	return append([]form{f}, more...)
+}
+
+// without returns f after cut has changed the form of each question.
+func (f form) without(cut func(*form)) form {
+	f.More = slices.Clone(f.More)
+	cut(&f)
+	for i := range f.More {
+		cut(&f.More[i])
+	}
+	return f
+}
+
 // fitted returns the form reduced to what a button can carry: first without
 // hints, then without options, which users type instead. It reports whether the
 // form is still usable.
 func (f form) fitted() (form, bool) {
-	if f.text() && f.Min != nil && *f.Min > maxInputChars {
+	if slices.ContainsFunc(f.all(), func(f form) bool { return f.text() && f.Min != nil && *f.Min > maxInputChars }) {
 		return form{}, false
 	}
-	bare := f
-	bare.Placeholder, bare.Default = "", ""
-	least := bare
-	least.Options = nil
+	bare := f.without(func(f *form) { f.Placeholder, f.Default = "", "" })
+	least := bare.without(func(f *form) { f.Options = nil })
 	for _, f := range []form{f, bare, least} {
 		if utf8.RuneCountInString(compact(f)) <= maxValueChars {
 			return f, true
@@ -68,14 +98,37 @@ func (f form) text() bool {
 	return f.Type == claybot.QuestionText || f.Type == claybot.QuestionTextarea
 }
 
-// view returns the modal, with the question above the input.
+// view returns the modal, with the question above the input, or with each of several as the label of its input.
 func (f form) view(v texts.Voice, asked string) slackapi.ModalViewRequest {
-	label, hint, send := texts.FormAnswer, "", texts.FormSend
+	title, send := texts.FormTitle, texts.FormSend
+	if f.Edit {
+		send = texts.FormRunEdited
+	}
+	var blocks []slackapi.Block
+	switch {
+	case len(f.More) > 0:
+		title = texts.FormTitles
+	case strings.TrimSpace(asked) != "":
+		blocks = append(blocks, section(slackapi.NewTextBlockObject(slackapi.MarkdownType, cut(asked, maxSectionChars), false, true)))
+	}
+	for _, f := range f.all() {
+		blocks = append(blocks, f.block(v))
+	}
+	return slackapi.ModalViewRequest{
+		Type: slackapi.VTModal, CallbackID: callbackForm, PrivateMetadata: compact(f),
+		Title: modalText(v, title), Submit: modalText(v, send), Close: modalText(v, texts.FormCancel),
+		Blocks: slackapi.Blocks{BlockSet: blocks},
+	}
+}
+
+// block returns the input of a question.
+func (f form) block(v texts.Voice) slackapi.Block {
+	label, hint := v.In(texts.FormAnswer), ""
 	switch f.Type {
 	case claybot.QuestionConfirm:
-		label = texts.FormWhyNot
+		label = v.In(texts.FormWhyNot)
 		if f.Edit {
-			label, hint, send = texts.FormArguments, texts.HintArguments, texts.FormRunEdited
+			label, hint = v.In(texts.FormArguments), texts.HintArguments
 		}
 	case claybot.QuestionEmailList:
 		hint = texts.HintEmails
@@ -90,20 +143,15 @@ func (f form) view(v texts.Voice, asked string) slackapi.ModalViewRequest {
 			hint = texts.HintOptions
 		}
 	}
-	input := slackapi.NewInputBlock(blockQuestion+f.Question, plainText(v.In(label)), nil, f.input(v))
+	if f.Label != "" {
+		label = cut(f.Label, maxInputLabel)
+	}
+	input := slackapi.NewInputBlock(blockQuestion+f.Question, plainText(label), nil, f.input(v))
 	input.Optional = !f.Required
 	if hint != "" {
 		input.Hint = plainText(v.In(hint))
 	}
-	var blocks []slackapi.Block
-	if strings.TrimSpace(asked) != "" {
-		blocks = append(blocks, section(slackapi.NewTextBlockObject(slackapi.MarkdownType, cut(asked, maxSectionChars), false, true)))
-	}
-	return slackapi.ModalViewRequest{
-		Type: slackapi.VTModal, CallbackID: callbackForm, PrivateMetadata: compact(f),
-		Title: modalText(v, texts.FormTitle), Submit: modalText(v, send), Close: modalText(v, texts.FormCancel),
-		Blocks: slackapi.Blocks{BlockSet: append(blocks, input)},
-	}
+	return input
 }
 
 // maxModalChars is the longest title of a modal, and text of its buttons

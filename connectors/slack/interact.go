@@ -50,26 +50,31 @@ func (r *receiver) interact(ctx context.Context, s replier, f frame) {
 	r.work.Do(ctx, lane, job)
 }
 
-// answer submits an answer and acknowledges it when it is durable or refused
-// for good. Otherwise Slack shows an error, and the user tries again.
+// answer submits an answer, or the answers of a form, and acknowledges them when they are
+// durable or refused for good. Otherwise Slack shows an error, and the user tries again.
 func (r *receiver) answer(ctx context.Context, s replier, f frame, t press) error {
 	deciding, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	said, err := r.handler.Answer(deciding, t.press)
-	if err != nil {
-		r.log.Warn("failed to store answer; the user must repeat it", "question", t.press.Answer.Question, "user", t.press.UserID, "err", err)
-		return err
-	}
-	if !said.OK {
-		r.log.Info("answer not taken", "question", t.press.Answer.Question, "user", t.press.UserID, "channel", t.press.ChannelID, "again", said.Again)
+	var all []connectors.PressResult
+	for _, a := range append([]claybot.Answer{t.press.Answer}, t.more...) {
+		t.press.Answer = a
+		said, err := r.handler.Answer(deciding, t.press)
+		if err != nil {
+			r.log.Warn("failed to store answer; the user must repeat it", "question", a.Question, "user", t.press.UserID, "err", err)
+			return err
+		}
+		if !said.OK {
+			r.log.Info("answer not taken", "question", a.Question, "user", t.press.UserID, "channel", t.press.ChannelID, "again", said.Again)
+		}
+		all = append(all, said)
 	}
 	voice := texts.To(ctx, claybot.User(t.press.Connector, t.press.ChannelID, t.press.UserID))
 	if t.kind == submitted && f.Accepts {
-		r.ack(s, f.EnvelopeID, shown(voice, t.form, said))
+		r.ack(s, f.EnvelopeID, shown(voice, t.form, all))
 		return nil
 	}
 	r.ack(s, f.EnvelopeID, nil)
-	if !said.OK && t.channel != "" {
+	if said := all[0]; !said.OK && t.channel != "" {
 		r.chat.whisper(ctx, t, cmp.Or(said.Text, voice.In(texts.AnswerRejected)))
 	}
 	return nil
@@ -92,18 +97,23 @@ func (r *receiver) rate(ctx context.Context, s replier, f frame, t press) error 
 	return err
 }
 
-// shown returns the response to a submitted form: none, which closes it, if the
-// answer was accepted; an error at its input if the answer is invalid; or a
-// notice why no answer is accepted.
-func shown(voice texts.Voice, f form, said connectors.PressResult) any {
-	switch text := cmp.Or(said.Text, voice.In(texts.AnswerRejected)); {
-	case said.OK:
-		return nil
-	case said.Again:
-		return slackapi.NewErrorsViewSubmissionResponse(map[string]string{blockQuestion + f.Question: cut(text, maxErrorChars)})
-	default:
-		return slackapi.NewUpdateViewSubmissionResponse(notice(voice, text))
+// shown returns the response to a submitted form: an error at each input whose answer is
+// invalid; otherwise none, which closes it, if an answer was accepted, because the others had one
+// already; or a notice why no answer is accepted.
+func shown(voice texts.Voice, f form, said []connectors.PressResult) any {
+	wrong, taken := make(map[string]string), false
+	for i, f := range f.all() {
+		if taken = taken || said[i].OK; said[i].Again {
+			wrong[blockQuestion+f.Question] = cut(cmp.Or(said[i].Text, voice.In(texts.AnswerRejected)), maxErrorChars)
+		}
 	}
+	switch {
+	case len(wrong) > 0:
+		return slackapi.NewErrorsViewSubmissionResponse(wrong)
+	case taken:
+		return nil
+	}
+	return slackapi.NewUpdateViewSubmissionResponse(notice(voice, cmp.Or(said[0].Text, voice.In(texts.AnswerRejected))))
 }
 
 // openForm opens the form of an action.

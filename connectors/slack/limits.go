@@ -7,6 +7,7 @@ const (
 	maxTextChars = 4_000 // of one message; also what chat.update accepts at most
 
 	maxSectionChars     = 3_000 // of the text of one section block
+	maxInputLabel       = 2_000 // characters of the label of an input block
 	maxValueChars       = 2_000 // of what a button carries
 	maxOptionValueChars = 150   // of what an option of a menu carries
 	maxLabelChars       = 75    // of a button and of an option

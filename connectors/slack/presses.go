@@ -25,6 +25,7 @@ const (
 type press struct {
 	kind   pressKind
 	press  connectors.Press // of answered and submitted
+	more   []claybot.Answer // of submitted: those behind the first one
 	form   form             // of asks and submitted
 	in     incoming         // of commanded, rated and questioned
 	asking asking           // of shortcut and questioned
@@ -189,18 +190,30 @@ func (p interactive) submission(name string, self identity) (press, bool) {
 	if !ok {
 		return press{}, false
 	}
-	value, ok := t.form.read(p.View.State.Values[blockQuestion+t.form.Question][actionAnswer])
-	t.press = connectors.Press{
-		Connector: name, UserID: by.UserID, ChannelID: by.ChannelID, Outsider: outsider, Answer: claybot.Answer{Question: t.form.Question, Text: value},
+	for _, f := range t.form.all() {
+		a, ok := f.answer(p.View.State.Values[blockQuestion+f.Question][actionAnswer])
+		if !ok {
+			return press{}, false
+		}
+		t.more = append(t.more, a)
 	}
+	t.press = connectors.Press{Connector: name, UserID: by.UserID, ChannelID: by.ChannelID, Outsider: outsider, Answer: t.more[0]}
+	t.more = t.more[1:]
+	return t, true
+}
+
+// answer returns the answer in a field; false: the form does not have it.
+func (f form) answer(in field) (claybot.Answer, bool) {
+	value, ok := f.read(in)
+	a := claybot.Answer{Question: f.Question, Text: value}
 	switch {
-	case t.form.Edit:
-		t.press.Answer.Text, t.press.Answer.Args = "approve", strings.TrimSpace(value)
-		ok = ok && t.press.Answer.Args != "" // otherwise the action would run unchanged
-	case t.form.Type == claybot.QuestionConfirm:
-		t.press.Answer.Text, t.press.Answer.Reason = "deny", cut(strings.TrimSpace(value), maxReasonChars)
+	case f.Edit:
+		a.Text, a.Args = "approve", strings.TrimSpace(value)
+		ok = ok && a.Args != "" // otherwise the action would run unchanged
+	case f.Type == claybot.QuestionConfirm:
+		a.Text, a.Reason = "deny", cut(strings.TrimSpace(value), maxReasonChars)
 	}
-	return t, ok
+	return a, ok
 }
 
 // principal returns who acts in a channel. A user's workspace counts, not that of the
