@@ -248,7 +248,7 @@ func (a *Admin) agentsOf(ctx context.Context, connector, id string) ([]storage.I
 func (a *Admin) RetryOutgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
 	o, err := a.outbox.OutgoingByID(ctx, id)
 	if err == nil && (o.State == claybot.SendFailed || o.State == claybot.SendWaiting) {
-		_, err = a.sender.Revive(ctx, o.Route.Connector, o.Route.ChannelID)
+		_, err = a.sender.Routes.Revive(ctx, o.Route.Connector, o.Route.ChannelID)
 	}
 	if err == nil {
 		o, err = a.outbox.Retry(ctx, id)

@@ -180,7 +180,7 @@ func (s *AgentSystem) RouteChanged(ctx context.Context, c connectors.RouteChange
 // DeadRoute says why nothing can be sent on a route, because its platform refuses all of
 // it, and since when; empty if it does not.
 func (s *AgentSystem) DeadRoute(r claybot.Route) (why string, since claybot.Time) {
-	dead, _ := s.deliverer.Dead(r)
+	dead, _ := s.deliverer.Routes.Dead(r)
 	return dead.Why, dead.Since
 }
 

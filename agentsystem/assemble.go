@@ -95,7 +95,7 @@ func (a *assembly) makePeople() {
 		Moves: a.Moves, Meter: a.Meter, Log: a.Log,
 	})
 	s.People = people.New(people.Config{
-		Gate: gate, Index: a.Index, Receipts: a.Inbox, Agents: a.agents, Sender: s.deliverer,
+		Gate: gate, Index: a.Index, Receipts: a.Inbox, Agents: a.agents, Sender: s.deliverer, Reachable: s.deliverer.Routes.Reachable,
 		Identities: func(owner string) []string {
 			if all := a.Society().Identities; all != nil {
 				return all(owner)
@@ -125,7 +125,7 @@ func (a *assembly) makeAgents() {
 	})
 	s.Questions = questions.New(questions.Config{
 		Asked: a.Asked, Agents: a.Agents, Lookup: a.agents, Index: a.Index, Runs: a.Runs, Receipts: a.Inbox, Outbox: a.Outbox,
-		Inbox: a.inboxes, Sender: s.deliverer, People: s.People, Work: a.work,
+		Inbox: a.inboxes, Sender: s.deliverer, Routes: s.deliverer.Routes, People: s.People, Work: a.work,
 		Intake: questions.Intake{Complete: a.intake.complete, Accepted: a.intake.accepted, CarryOut: a.intake.carryOut, Masked: a.intake.masked},
 		Zone:   a.Zone, CheckEdit: a.CheckEdit, Log: a.Log,
 	})
@@ -161,7 +161,7 @@ func (a *assembly) makeAgents() {
 	}
 	s.dispatcher.queue = &queue{
 		receipts: a.Inbox, active: a.active, full: s.dispatcher.full, log: a.Log,
-		dead: func(r claybot.Route) bool { _, dead := s.deliverer.Dead(r); return dead },
+		dead: func(r claybot.Route) bool { _, dead := s.deliverer.Routes.Dead(r); return dead },
 	}
 	s.supervisor = &supervisor{
 		alarms: &alarms{
@@ -191,7 +191,7 @@ func (a *assembly) makeOverview() {
 		},
 		Parts: overview.Parts{
 			People: s.People, Profiles: s.Profiles, Questions: s.Questions, Subagents: s.Subagents.Directory, Worker: s.Worker, Inboxes: a.inboxes,
-			Connectors: s.supervisor, Parked: counts, DeadRoutes: s.deliverer.DeadRoutes, Quota: a.quota(), Membership: a.Members, Hub: a.Hub,
+			Connectors: s.supervisor, Parked: counts, DeadRoutes: s.deliverer.Routes.AllDead, Quota: a.quota(), Membership: a.Members, Hub: a.Hub,
 		},
 		Reports: a.Reports, SwitchedOff: a.SwitchedOff, Skills: a.skillCommands, Access: a.Admission, Named: a.Settings.People, Zone: a.Zone, Version: a.Version, Log: a.Log,
 	})

@@ -146,7 +146,7 @@ func (f *follower) refresh(ctx context.Context) error {
 		{now.Access, &f.seen.Access, f.people.Load},
 		{now.Settings, &f.seen.Settings, f.profiles.Load},
 		{now.DeadRoutes, &f.seen.DeadRoutes, func(ctx context.Context) error {
-			return errors.Join(f.people.Moves.Load(ctx), f.deliverer.LoadDead(ctx))
+			return errors.Join(f.people.Moves.Load(ctx), f.deliverer.Routes.Load(ctx))
 		}},
 	} {
 		if x.now == *x.seen {

@@ -54,7 +54,7 @@ func (o *Output) SendMessage(ctx context.Context, env tools.Env, to, text string
 		return "", fmt.Errorf("there is no connector %s that sends messages", r.Connector)
 	case !o.people.MayReceive(claybot.Outgoing{Route: r}):
 		return "", errors.New("nothing may be sent there any more: its person has no access")
-	case !o.sender.Reachable(r):
+	case !o.sender.Routes.Reachable(r):
 		return "", &tools.Fault{Code: tools.FaultFailed, Text: "the chat cannot be reached now: its connector does not work, or its platform refuses messages there", Retriable: true}
 	}
 	err = o.sender.SendOnce(ctx, claybot.Outgoing{

@@ -52,7 +52,7 @@ func (m *moves) moved(ctx context.Context, connector, from, to string, at claybo
 	if err != nil || !ours {
 		return err
 	}
-	if _, err := m.sender.Revive(ctx, connector, from); err != nil { // before: after a crash nothing does it again
+	if _, err := m.sender.Routes.Revive(ctx, connector, from); err != nil { // before: after a crash nothing does it again
 		return err
 	}
 	if err := m.people.Note(ctx, connector, from, to, at); err != nil {
@@ -152,7 +152,7 @@ func (m *moves) move(ctx context.Context, connector, to string) error {
 		if err := m.people.MoveGrant(ctx, connector, from, to); err != nil {
 			return err
 		}
-		if _, err := m.sender.Revive(ctx, connector, from); err != nil {
+		if _, err := m.sender.Routes.Revive(ctx, connector, from); err != nil {
 			return err
 		}
 		if err := m.overhearing.moved(ctx, connector, from, to); err != nil { // last: of a channel without access nothing is kept

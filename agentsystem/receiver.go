@@ -60,7 +60,7 @@ func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot
 	}
 	if !to.Foreground() || m.Type == claybot.MessageSystem || r.people.Admits(to, m) {
 		if to.Foreground() && m.Type != claybot.MessageSystem { // before it is stored: no crash leaves its answer without a route
-			if _, err := r.sender.Revive(ctx, to.Connector, to.ChannelID); err != nil {
+			if _, err := r.sender.Routes.Revive(ctx, to.Connector, to.ChannelID); err != nil {
 				return ReceivedError, err
 			}
 		}
@@ -220,13 +220,13 @@ func (r *receiver) routeChanged(ctx context.Context, c connectors.RouteChange) e
 	case c.Dead != "": // a channel of unknown users leaves nothing behind
 		return nil
 	default:
-		_, err := r.sender.Revive(ctx, c.Connector, c.ChannelID)
+		_, err := r.sender.Routes.Revive(ctx, c.Connector, c.ChannelID)
 		return err
 	}
 	if c.Dead != "" && slices.ContainsFunc(agents, func(e storage.IndexEntry) bool { return e.LastUserAt > c.At }) {
 		return nil // a person wrote there since
 	}
-	return r.sender.RouteChanged(ctx, c)
+	return r.sender.Routes.Changed(ctx, c)
 }
 
 // stuckAfter is how long a connector waits for one message to be stored before it counts

@@ -20,13 +20,13 @@ func (i *intake) resend(ctx context.Context, agent claybot.Agent, p *storage.Pos
 	covers := func(ctx context.Context, o claybot.Outgoing) (bool, error) {
 		return i.repeats.covers(ctx, agent.ID, agent.Descriptor, o)
 	}
-	again, err := i.sender.Again(ctx, covers, to.Route)
+	again, err := i.sender.Replies.Again(ctx, covers, to.Route)
 	if err != nil {
 		return err
 	}
 	if len(again) == 0 {
 		text = texts.ResendNothing
-		waits, err := i.sender.Undelivered(ctx, covers, to.Route)
+		waits, err := i.sender.Replies.Undelivered(ctx, covers, to.Route)
 		if err != nil {
 			return err
 		}

@@ -166,7 +166,7 @@ func (a *alarms) lost(ctx context.Context) (map[string]string, error) {
 	page, err := a.failed(ctx)
 	all := make(map[string]string)
 	for _, o := range page {
-		if _, dead := a.sender.Dead(o.Route); !dead && delivery.Lost(o) {
+		if _, dead := a.sender.Routes.Dead(o.Route); !dead && delivery.Lost(o) {
 			all[o.ID] = fmt.Sprint(int64(o.Tried))
 		}
 	}
@@ -175,7 +175,7 @@ func (a *alarms) lost(ctx context.Context) (map[string]string, error) {
 
 // stillLost reports whether a reply that was given up did not go out otherwise.
 func (a *alarms) stillLost(ctx context.Context, id string) (bool, error) {
-	otherwise, err := a.sender.Otherwise(ctx, id)
+	otherwise, err := a.sender.Replies.Otherwise(ctx, id)
 	return !otherwise, err
 }
 
@@ -196,7 +196,7 @@ const (
 // deadRoutes finds groups whose route is dead, and tasks that answer on one. What a person
 // does with their own chat is up to them.
 func (a *alarms) deadRoutes(ctx context.Context) (map[string]string, error) {
-	dead := a.sender.DeadRoutes()
+	dead := a.sender.Routes.AllDead()
 	if len(dead) == 0 {
 		return nil, nil
 	}
@@ -212,7 +212,7 @@ func (a *alarms) deadRoutes(ctx context.Context) (map[string]string, error) {
 		return nil, err
 	}
 	for _, o := range page {
-		r, isDead := a.sender.Dead(o.Route)
+		r, isDead := a.sender.Routes.Dead(o.Route)
 		if !isDead || o.Agent == "" || all[deadGroup+r.String()] != "" {
 			continue
 		}

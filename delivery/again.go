@@ -18,6 +18,12 @@ const AgainPrefix = "again/"
 // maxAgain is how many failed messages of a destination Again looks through.
 const maxAgain = 200
 
+// Replies find what became of the replies on a route.
+type Replies struct {
+	reader    OutboxReader
+	addresses addresses
+}
+
 // Covers reports whether a person can have a message sent again.
 type Covers func(ctx context.Context, o claybot.Outgoing) (bool, error)
 
@@ -25,12 +31,12 @@ type Covers func(ctx context.Context, o claybot.Outgoing) (bool, error)
 // new messages for the outbox, oldest first; none if no reply failed, or all were sent again. The
 // new ids depend on the old ones alone, so the outbox takes each once. Questions, and texts that
 // are kept up to date, are no replies.
-func (d *Deliverer) Again(ctx context.Context, covers Covers, r claybot.Route) ([]claybot.Outgoing, error) {
+func (r *Replies) Again(ctx context.Context, covers Covers, on claybot.Route) ([]claybot.Outgoing, error) {
 	var page []claybot.Outgoing
-	for _, id := range d.ids(r) {
-		part, err := d.cfg.Reader.OutgoingPage(ctx, storage.OutgoingQuery{State: claybot.SendFailed, Dest: id.Dest(), Limit: maxAgain})
+	for _, id := range r.addresses.ids(on) {
+		part, err := r.reader.OutgoingPage(ctx, storage.OutgoingQuery{State: claybot.SendFailed, Dest: id.Dest(), Limit: maxAgain})
 		if err != nil {
-			return nil, fmt.Errorf("list the failed messages of %s: %w", r.Connector, err)
+			return nil, fmt.Errorf("list the failed messages of %s: %w", on.Connector, err)
 		}
 		page = append(page, part...)
 	}
@@ -46,10 +52,10 @@ func (d *Deliverer) Again(ctx context.Context, covers Covers, r claybot.Route) (
 			continue
 		}
 		again := claybot.Outgoing{
-			ID: AgainPrefix + o.ID, Kind: o.Kind, Run: o.Run, Agent: o.Agent, Message: o.Message, Route: d.follow(o.Route),
+			ID: AgainPrefix + o.ID, Kind: o.Kind, Run: o.Run, Agent: o.Agent, Message: o.Message, Route: r.addresses.follow(o.Route),
 			Text: o.Text, Part: o.Part, Parts: o.Parts, File: o.File, Once: o.Once, Resent: o.Copies > 0, At: claybot.Now(),
 		}
-		switch _, err := d.cfg.Reader.OutgoingByID(ctx, again.ID); {
+		switch _, err := r.reader.OutgoingByID(ctx, again.ID); {
 		case err == nil: // it was sent again
 		case errors.Is(err, storage.ErrNotFound):
 			out = append([]claybot.Outgoing{again}, out...)
@@ -61,12 +67,12 @@ func (d *Deliverer) Again(ctx context.Context, covers Covers, r claybot.Route) (
 }
 
 // Undelivered reports whether a reply on a route that covers allows is still to be sent.
-func (d *Deliverer) Undelivered(ctx context.Context, covers Covers, r claybot.Route) (bool, error) {
+func (r *Replies) Undelivered(ctx context.Context, covers Covers, on claybot.Route) (bool, error) {
 	var open []claybot.Outgoing
-	for _, id := range d.ids(r) {
-		part, err := d.cfg.Reader.Unsent(ctx, id.Dest(), 0, maxAgain)
+	for _, id := range r.addresses.ids(on) {
+		part, err := r.reader.Unsent(ctx, id.Dest(), 0, maxAgain)
 		if err != nil {
-			return false, fmt.Errorf("list the waiting messages of %s: %w", r.Connector, err)
+			return false, fmt.Errorf("list the waiting messages of %s: %w", on.Connector, err)
 		}
 		open = append(open, part...)
 	}
@@ -105,9 +111,9 @@ func Lost(o claybot.Outgoing) bool {
 
 // Otherwise reports whether a failed reply, by its id, went, or goes, out in another way: on another route of
 // its reader, or because they asked for it again.
-func (d *Deliverer) Otherwise(ctx context.Context, failed string) (bool, error) {
+func (r *Replies) Otherwise(ctx context.Context, failed string) (bool, error) {
 	for _, id := range []string{ReroutedPrefix + failed + "/1", AgainPrefix + failed} {
-		switch _, err := d.cfg.Reader.OutgoingByID(ctx, id); {
+		switch _, err := r.reader.OutgoingByID(ctx, id); {
 		case err == nil:
 			return true, nil
 		case !errors.Is(err, storage.ErrNotFound):

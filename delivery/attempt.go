@@ -24,9 +24,24 @@ const (
 	sendTimeout = 30 * time.Second
 )
 
+// A courier takes messages to their platforms, for the lanes, which hand it the oldest message of
+// a destination each: what all deliveries share.
+type courier struct {
+	cfg       Config
+	addresses addresses
+	routes    *Routes
+	silences  *Silences
+	pauses    *Silences // of chats after ambiguous sends, by destination; see copies.go
+	instead   substitutes
+	slots     chan struct{}
+	missed    missed
+	// stored is called with the notices that committed with the end of an attempt of a lane.
+	stored func(l *lane, notices []claybot.Outgoing)
+}
+
 // A delivery is one message in progress.
 type delivery struct {
-	*Deliverer
+	*courier
 	o       claybot.Outgoing
 	sender  connectors.Sender // the present one
 	lane    *lane
@@ -67,8 +82,8 @@ func fieldsOf(o claybot.Outgoing) []any {
 // deliver takes one message to a final state, unless ctx ends or the lane loses its
 // claim first. It returns false when the state of the message has to be read from the
 // store again.
-func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (known bool) {
-	x := &delivery{Deliverer: d, o: o, lane: l, begun: l.begun.ID == o.ID, ready: readyAt(o), ended: endedAt(o)}
+func (c *courier) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (known bool) {
+	x := &delivery{courier: c, o: o, lane: l, begun: l.begun.ID == o.ID, ready: readyAt(o), ended: endedAt(o)}
 	if x.begun {
 		l.begun = claybot.Outgoing{}
 	}
@@ -76,12 +91,12 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 	if !x.connected() {
 		return false
 	}
-	x.o.Route = d.follow(x.o.Route)
+	x.o.Route = c.addresses.follow(x.o.Route)
 	if x.isAfterFormer(ctx) {
 		claybot.Sleep(ctx, formerPause)
 		return false
 	}
-	if r, ok := d.missed.take(o); ok { // known, although it could not be recorded
+	if r, ok := c.missed.take(o); ok { // known, although it could not be recorded
 		x.resolve(ctx, r)
 		if l.lost || r.State == claybot.SendSent || r.State == claybot.SendFailed {
 			return true
@@ -97,7 +112,7 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 		err = x.whole(ctx)
 	}
 	if err != nil {
-		about(d.cfg.Log, o).Error("failed to read the context of an outgoing message, retrying", "err", err)
+		about(c.cfg.Log, o).Error("failed to read the context of an outgoing message, retrying", "err", err)
 		claybot.Sleep(ctx, time.Second)
 		return false
 	}
@@ -113,12 +128,12 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 			return false
 		}
 		if errors.Is(err, storage.ErrLeaseLost) {
-			about(d.cfg.Log, o).Info("destination claimed by another member")
+			about(c.cfg.Log, o).Info("destination claimed by another member")
 			l.lost = true
 			return false
 		}
 		if err != nil {
-			about(d.cfg.Log, o).Error("failed to record an attempt, retrying", "err", err)
+			about(c.cfg.Log, o).Error("failed to record an attempt, retrying", "err", err)
 			claybot.Sleep(ctx, time.Second)
 			return false
 		}
@@ -140,14 +155,14 @@ func (x *delivery) connected() bool {
 
 // untried fails a message that is not to be tried, and reports whether it did.
 func (x *delivery) untried(ctx context.Context) bool {
-	x.o.Route = x.follow(x.o.Route)
-	dead, isDead := x.dead.confirm(ctx, x.o.Route)
+	x.o.Route = x.addresses.follow(x.o.Route)
+	dead, isDead := x.routes.confirm(ctx, x.o.Route)
 	switch {
 	case !x.cfg.Allowed(x.o):
 		x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: CauseRevoked})
 	case x.crowded(ctx):
 		x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: CauseCrowded})
-	case isDead && !x.whispered():
+	case isDead && !whispers(x.sender, x.o):
 		x.refuse(ctx, dead)
 	default:
 		return false
@@ -239,12 +254,12 @@ func (x *delivery) advance(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	// A send that began is completed, also during a shutdown.
-	sendCtx, cancel := x.sendTime(ctx)
+	sendCtx, cancel := sendTime(ctx, x.o)
 	defer cancel()
 	voiced := texts.With(sendCtx, func() texts.Voice { return x.cfg.Voice(sendCtx, x.o) })
-	x.stillborn()
+	defer x.routes.try(x.lane.dest)()
 	began := time.Now()
-	receipt, err := x.send(voiced)
+	receipt, err := x.send(voiced, x.sender, x.o)
 	x.ended = time.Now()
 	x.took = x.ended.Sub(began)
 	return x.attempted(ctx, receipt, err), nil
@@ -271,32 +286,32 @@ func (x *delivery) wait(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// send attempts to send the message. A connector that panics on a message would panic again, so
+// send attempts to send a message. A connector that panics on a message would panic again, so
 // the message is given up; everything else continues.
-func (x *delivery) send(ctx context.Context) (receipt string, err error) {
+func (c *courier) send(ctx context.Context, to connectors.Sender, o claybot.Outgoing) (receipt string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			x.cfg.Meter.Panicked("send")
-			about(x.cfg.Log, x.o).Error("connector panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			c.cfg.Meter.Panicked("send")
+			about(c.cfg.Log, o).Error("connector panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = &connectors.PermanentError{Err: errors.New("the connector broke over this message")}
 		}
 	}()
 	switch {
-	case x.o.Mark != nil:
-		return "", x.mark(ctx)
-	case x.o.File != nil:
-		return x.sendFile(ctx)
-	case x.o.Shown != "" && x.o.Edit != "" && x.outdated(ctx):
-		return x.o.Edit, nil
+	case o.Mark != nil:
+		return "", c.mark(ctx, to, o)
+	case o.File != nil:
+		return c.sendFile(ctx, to, o)
+	case o.Shown != "" && o.Edit != "" && c.outdated(ctx, o):
+		return o.Edit, nil
 	}
-	return x.sender.Send(ctx, x.o)
+	return to.Send(ctx, o)
 }
 
 // due returns when the message may be tried: at its own time, and not before the
 // silence of its route and the pause of its lane end.
 func (x *delivery) due() time.Time {
 	due := x.ready
-	for _, t := range []time.Time{x.silences.over(x.o.Route), x.pauses.over(x.o.Route)} {
+	for _, t := range []time.Time{x.silences.Until(x.o.Route), x.pauses.Until(x.o.Route)} {
 		if t.After(due) {
 			due = t
 		}
@@ -314,7 +329,7 @@ func (x *delivery) attempted(ctx context.Context, receipt string, err error) (do
 		x.resolve(ctx, storage.Resolution{State: claybot.SendSent, Receipt: receipt})
 		return true
 	case errors.As(err, &retry):
-		due := x.silences.obey(x.o.Route, retry)
+		due := x.silences.Obey(x.o.Route, retry)
 		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Due: due, Cause: err.Error(), Free: true})
 		return false
 	case errors.Is(err, connectors.ErrEditGone) && x.o.EditOnly:
@@ -364,7 +379,7 @@ func (x *delivery) resolve(ctx context.Context, r storage.Resolution) {
 	for {
 		err := x.cfg.Outbox.Resolve(try, x.lane.hold.Claim, x.o.ID, r)
 		if err == nil {
-			x.stored(r.Notices)
+			x.stored(x.lane, r.Notices)
 			return
 		}
 		gone := errors.Is(err, storage.ErrLeaseLost)
@@ -381,19 +396,6 @@ func (x *delivery) resolve(ctx context.Context, r storage.Resolution) {
 			return // ambiguous at the next start
 		}
 		claybot.Sleep(ctx, time.Second)
-	}
-}
-
-// stored makes lanes read the notices that committed with the end of an attempt.
-func (x *delivery) stored(notices []claybot.Outgoing) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, o := range notices {
-		if dest := o.Route.Dest(); dest == x.lane.dest {
-			x.lane.more = true
-		} else {
-			x.reread(dest, 0)
-		}
 	}
 }
 

@@ -14,26 +14,26 @@ import (
 // is told from a new one.
 const changedPrefix = "route changed/"
 
-// RouteChanged marks a route as dead, or ends its death, as its platform reports. It returns
+// Changed marks a route as dead, or ends its death, as its platform reports. It returns
 // nil once that is durable. A change that is older than the newest one of the route has no
 // effect.
-func (d *Deliverer) RouteChanged(ctx context.Context, c connectors.RouteChange) error {
-	route := d.ids(claybot.Route{Connector: c.Connector, ChannelID: c.ChannelID})[0]
+func (d *Routes) Changed(ctx context.Context, c connectors.RouteChange) error {
+	route := d.addresses.ids(claybot.Route{Connector: c.Connector, ChannelID: c.ChannelID})[0]
 	r := DeadRoute{Connector: c.Connector, ChannelID: route.ChannelID, Why: c.Dead, Since: c.At}
-	d.dead.changing.Lock()
-	defer d.dead.changing.Unlock()
+	d.changing.Lock()
+	defer d.changing.Unlock()
 	if c.Dead == "" { // first, so that an attempt that has begun leaves no mark behind it
 		d.lives(route, c.At)
 	}
-	if late, err := d.dead.change(ctx, r); err != nil || late {
+	if late, err := d.change(ctx, r); err != nil || late {
 		return err
 	}
 	if c.Dead != "" {
-		d.dead.add(r)
-		d.cfg.Log.Warn("route is dead", "route", r.String(), "err", r.Why)
+		d.add(r)
+		d.log.Warn("route is dead", "route", r.String(), "err", r.Why)
 		return nil
 	}
-	for _, was := range d.dead.get(route) {
+	for _, was := range d.get(route) {
 		d.revived(was)
 	}
 	return nil
@@ -42,7 +42,7 @@ func (d *Deliverer) RouteChanged(ctx context.Context, c connectors.RouteChange) 
 // change stores the mark of a route, or removes it if the route works, with the time of the
 // change. It stores nothing if the platform has reported a newer one, here or to another member:
 // late.
-func (d *deadRoutes) change(ctx context.Context, r DeadRoute) (late bool, err error) {
+func (d *Routes) change(ctx context.Context, r DeadRoute) (late bool, err error) {
 	if d.marks == nil {
 		return false, nil
 	}
@@ -52,7 +52,7 @@ func (d *deadRoutes) change(ctx context.Context, r DeadRoute) (late bool, err er
 		mark = string(b)
 	}
 	marks := make(map[string]string)
-	for _, id := range d.ids(claybot.Route{Connector: r.Connector, ChannelID: r.ChannelID}) {
+	for _, id := range d.addresses.ids(claybot.Route{Connector: r.Connector, ChannelID: r.ChannelID}) {
 		marks[DeadRoute{Connector: id.Connector, ChannelID: id.ChannelID}.key()] = ""
 	}
 	marks[r.key()] = mark

@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"strings"
 	"sync"
@@ -31,35 +32,113 @@ type refusal struct {
 	told   bool      // other members know that this one does not send
 }
 
+// Claims decide which destinations this member sends to. Their lock is the innermost one.
+type claims struct {
+	members *cluster.Membership
+	active  func(name string) connectors.Connector // see Config
+	log     *slog.Logger
+
+	mu        sync.Mutex
+	elsewhere map[string]refusal // destinations that other members send to for now
+	began     time.Time          // of Begin
+	ours      map[string]bool    // destinations that had a lane, for as long as pauses last from before
+}
+
+func newClaims(cfg Config) *claims {
+	return &claims{members: cfg.Members, active: cfg.Active, log: cfg.Log, elsewhere: make(map[string]refusal), ours: make(map[string]bool)}
+}
+
+func (c *claims) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.began = time.Now()
+}
+
+// isForeign reports whether another process may have sent last to the destination of a new
+// lane.
+func (c *claims) isForeign(dest string) (foreign bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.began) >= mostPause {
+		clear(c.ours)
+		return false
+	}
+	foreign = !c.ours[dest]
+	c.ours[dest] = true
+	return foreign
+}
+
+// left reports whether a destination is left to other members for now.
+func (c *claims) left(dest string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, left := c.elsewhere[dest]
+	return left
+}
+
+// freed notes that no other member sends to a destination any more.
+func (c *claims) freed(dest string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.elsewhere, dest)
+}
+
+// connected notes that a connector came: its destinations are left to others no more because it
+// was missing or failed here.
+func (c *claims) connected(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.elsewhere, func(dest string, r refusal) bool { return strings.HasPrefix(dest, name+"\x00") && r.holder == "" })
+}
+
+// due returns those of the destinations with unsent messages that this member may try: all but
+// those whose claim a live member holds. It forgets what it knew of other destinations.
+func (c *claims) due(dests []string) (due []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left := make(map[string]refusal, len(c.elsewhere))
+	for _, dest := range dests {
+		r, known := c.elsewhere[dest]
+		if known {
+			left[dest] = r
+		}
+		if !known || r.holder == "" || !time.Now().Before(r.until) || c.members.Gone(r.holder) {
+			due = append(due, dest)
+		}
+	}
+	c.elsewhere = left
+	return due
+}
+
 // claim acquires the destination of a lane. It returns nil when another member is to
 // send, which learns of the messages by a hint or by its own Watch.
-func (d *Deliverer) claim(ctx context.Context, l *lane) *cluster.Hold {
-	if !d.able(l.dest) {
+func (c *claims) claim(ctx context.Context, l *lane) *cluster.Hold {
+	if !c.able(l.dest) {
 		return nil
 	}
 	name := storage.DestClaim(l.dest)
-	hold, err := d.cfg.Members.Claim(ctx, name)
+	hold, err := c.members.Claim(ctx, name)
 	switch {
 	case errors.Is(err, storage.ErrHeld):
-		holder, err := d.cfg.Members.Holder(ctx, name)
+		holder, err := c.members.Holder(ctx, name)
 		if err != nil {
 			holder = "" // only the time decides about the next try
 		}
-		d.mu.Lock()
-		d.elsewhere[l.dest] = refusal{holder: holder, until: time.Now().Add(leaveAlone)}
-		d.mu.Unlock()
+		c.mu.Lock()
+		c.elsewhere[l.dest] = refusal{holder: holder, until: time.Now().Add(leaveAlone)}
+		c.mu.Unlock()
 		return nil
-	case err != nil && ctx.Err() == nil && d.cfg.Members.Trusted() == nil:
-		d.cfg.Log.Error("failed to claim a destination, retrying", "err", err)
+	case err != nil && ctx.Err() == nil && c.members.Trusted() == nil:
+		c.log.Error("failed to claim a destination, retrying", "err", err)
 		return nil
 	case err != nil:
 		return nil // no membership term; Watch retries in the next one
 	}
-	d.mu.Lock()
-	_, elsewhere := d.elsewhere[l.dest]
+	c.mu.Lock()
+	_, elsewhere := c.elsewhere[l.dest]
 	l.foreign = l.foreign || elsewhere
-	delete(d.elsewhere, l.dest)
-	d.mu.Unlock()
+	delete(c.elsewhere, l.dest)
+	c.mu.Unlock()
 	return hold
 }
 
@@ -67,35 +146,35 @@ func (d *Deliverer) claim(ctx context.Context, l *lane) *cluster.Hold {
 // configured and, where there are others to send, healthy, and this member is not
 // draining. A connector that fails on every member is tried all the same, after the
 // destination was left to the others for a while.
-func (d *Deliverer) able(dest string) bool {
+func (c *claims) able(dest string) bool {
 	name, _, _ := strings.Cut(dest, "\x00")
-	c := d.cfg.Active(name)
-	_, sends := c.(connectors.Sender)
+	by := c.active(name)
+	_, sends := by.(connectors.Sender)
 	state := connectors.StateLive
 	if sends {
-		state = c.Health().State
+		state = by.Health().State
 	}
 	broken := state == connectors.StateFailing || state == connectors.StateStopped
-	draining := d.cfg.Members.Draining()
-	others := d.cfg.Members.Others() > 0
+	draining := c.members.Draining()
+	others := c.members.Others() > 0
 	if sends && (!broken && !draining || !others) {
 		return true
 	}
-	d.mu.Lock()
-	r, known := d.elsewhere[dest]
+	c.mu.Lock()
+	r, known := c.elsewhere[dest]
 	if !known || r.holder != "" {
 		r = refusal{until: time.Now().Add(leaveAlone)}
 	}
 	late := known && sends && broken && !draining && !time.Now().Before(r.until)
 	tell := !r.told && !late
 	r.told = true
-	d.elsewhere[dest] = r
-	d.mu.Unlock()
+	c.elsewhere[dest] = r
+	c.mu.Unlock()
 	if tell { // another member has to send what was stored here
-		d.cfg.Members.Notify(storage.Notification{Freed: []string{storage.DestClaim(dest)}})
+		c.members.Notify(storage.Notification{Freed: []string{storage.DestClaim(dest)}})
 	}
 	if tell && !others { // sent after a start with the connector
-		d.cfg.Log.Warn("connector not configured or stopped, messages wait", "dest", strings.ReplaceAll(dest, "\x00", "/"))
+		c.log.Warn("connector not configured or stopped, messages wait", "dest", strings.ReplaceAll(dest, "\x00", "/"))
 	}
 	return late
 }
@@ -138,7 +217,7 @@ func (d *Deliverer) Heard(h storage.Notification) {
 			wake(d.kick)
 			continue
 		}
-		delete(d.elsewhere, dest)
+		d.claims.freed(dest)
 		if d.lanes[dest] == nil {
 			d.openFor(dest)
 		}
@@ -158,10 +237,9 @@ func show(c connectors.Connector, channel string) {
 func (d *Deliverer) Connected(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	of := func(dest string) bool { return strings.HasPrefix(dest, name+"\x00") }
-	maps.DeleteFunc(d.elsewhere, func(dest string, r refusal) bool { return of(dest) && r.holder == "" })
+	d.claims.connected(name)
 	for dest, l := range d.lanes {
-		if of(dest) {
+		if strings.HasPrefix(dest, name+"\x00") {
 			l.again = true
 			wake(l.changed)
 		}
@@ -204,18 +282,11 @@ func (d *Deliverer) take(dests []string) {
 	if d.ctx == nil || d.ctx.Err() != nil {
 		return
 	}
-	left := make(map[string]refusal, len(d.elsewhere))
-	for _, dest := range dests {
-		r, known := d.elsewhere[dest]
-		if known {
-			left[dest] = r
-		}
-		waits := known && r.holder != "" && time.Now().Before(r.until) && !d.cfg.Members.Gone(r.holder)
-		if d.lanes[dest] == nil && !waits {
+	for _, dest := range d.claims.due(dests) {
+		if d.lanes[dest] == nil {
 			d.openFor(dest)
 		}
 	}
-	d.elsewhere = left
 }
 
 // A missed keeps the outcomes of attempts that could not be recorded because the claim

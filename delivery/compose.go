@@ -12,11 +12,21 @@ import (
 // Compose returns the outgoing messages of one text like o, with ids of their own: as many
 // parts as the platform needs, and none where o has no route.
 func (d *Deliverer) Compose(o claybot.Outgoing, text string) []claybot.Outgoing {
+	return d.addresses.compose(o, text)
+}
+
+// ComposeOnce is Compose for a text that is sent once per key: its parts have the ids
+// key/1, key/2 and so on, and the outbox takes an id once.
+func (d *Deliverer) ComposeOnce(o claybot.Outgoing, key, text string) []claybot.Outgoing {
+	return d.addresses.composeOnce(o, key, text)
+}
+
+func (a addresses) compose(o claybot.Outgoing, text string) []claybot.Outgoing {
 	if o.Route.Connector == "" {
 		return nil // it stays in history
 	}
 	split := unconnected
-	if c, ok := d.cfg.Connector(o.Route.Connector).(connectors.Sender); ok {
+	if c, ok := a.connector(o.Route.Connector).(connectors.Sender); ok {
 		split = c.Split
 	}
 	parts := split(text)
@@ -28,22 +38,20 @@ func (d *Deliverer) Compose(o claybot.Outgoing, text string) []claybot.Outgoing 
 	return out
 }
 
+func (a addresses) composeOnce(o claybot.Outgoing, key, text string) []claybot.Outgoing {
+	out := a.compose(o, text)
+	for i := range out {
+		out[i].ID = fmt.Sprintf("%s/%d", key, i+1)
+	}
+	return out
+}
+
 // leastLimit is how many characters a message of each platform may have.
 const leastLimit = 1800
 
 // unconnected splits a text for a connector that is gone, and may come again.
 func unconnected(text string) []string {
 	return connectors.Split(text, leastLimit, connectors.UTF16Len)
-}
-
-// ComposeOnce is Compose for a text that is sent once per key: its parts have the ids
-// key/1, key/2 and so on, and the outbox takes an id once.
-func (d *Deliverer) ComposeOnce(o claybot.Outgoing, key, text string) []claybot.Outgoing {
-	out := d.Compose(o, text)
-	for i := range out {
-		out[i].ID = fmt.Sprintf("%s/%d", key, i+1)
-	}
-	return out
 }
 
 // Send stores messages in the outbox and hands over those that were not in it. It

@@ -85,7 +85,7 @@ func (x *delivery) settle(ctx context.Context) (done bool) {
 	case errors.As(err, &permanent):
 		return x.byPolicy(ctx)
 	case errors.As(err, &retry):
-		claybot.Sleep(ctx, time.Until(x.silences.obey(x.o.Route, retry)))
+		claybot.Sleep(ctx, time.Until(x.silences.Obey(x.o.Route, retry)))
 	case err != nil && x.unknown >= maxTries:
 		return x.byPolicy(ctx)
 	case err != nil:
@@ -142,7 +142,7 @@ func (x *delivery) missing(ctx context.Context, cause string) (done bool) {
 		x.resolve(ctx, r)
 		return true
 	}
-	for _, notice := range x.notice(ctx, x.mayBeMissing(ctx)) {
+	for _, notice := range x.instead.notice(ctx, x.o, x.instead.mayBeMissing(ctx, x.o), whispers(x.sender, x.o)) {
 		notice.Due = claybot.At(calm)
 		r.Notices = append(r.Notices, notice)
 	}
@@ -213,57 +213,14 @@ func (x *delivery) giveUp(ctx context.Context, cause string) {
 		x.resolve(ctx, r)
 		return
 	}
-	if r.Notices = x.inParts(ctx); len(r.Notices) > 0 {
+	if r.Notices = x.instead.inParts(ctx, x.o); len(r.Notices) > 0 {
 		x.resolve(ctx, r)
 		return
 	}
 	text := x.cfg.Voice(ctx, x.o).NotDelivered(x.o)
 	if x.o.Copies > 0 {
-		text = x.mayBeMissing(ctx)
+		text = x.instead.mayBeMissing(ctx, x.o)
 	}
-	r.Notices = append(x.notice(ctx, text), x.reroute(ctx)...)
+	r.Notices = append(x.instead.notice(ctx, x.o, text, whispers(x.sender, x.o)), x.instead.reroute(ctx, x.o)...)
 	x.resolve(ctx, r)
-}
-
-// mayBeMissing returns the words about this message, which may not have arrived. They name
-// /resend only where it sends the message again.
-func (x *delivery) mayBeMissing(ctx context.Context) string {
-	again := false
-	if x.cfg.Repeats != nil && repeatable(x.o) {
-		var err error
-		if again, err = x.cfg.Repeats(ctx, x.o); err != nil {
-			about(x.cfg.Log, x.o).Warn("failed to find out whether /resend covers a message", "err", err)
-		}
-	}
-	return x.cfg.Voice(ctx, x.o).MaybeMissing(x.o, again)
-}
-
-// notice returns the notice to the reader about this message, which failed. A notice
-// that fails is not followed by another, unless it is a question, whose run waits for
-// the answer. There is no notice either where one with the same words is still unsent
-// in that chat: it covers this message as well.
-func (x *delivery) notice(ctx context.Context, text string) []claybot.Outgoing {
-	if x.o.Kind == claybot.OutgoingNotice && x.o.Question == nil {
-		return nil
-	}
-	route := x.o.Route
-	route.ReplyTo = ""
-	waiting, err := x.cfg.Reader.Unsent(ctx, route.Dest(), x.o.N, laneMemory)
-	if err != nil {
-		about(x.cfg.Log, x.o).Warn("failed to read the outbox of a chat", "err", err)
-	}
-	for _, o := range waiting {
-		same := strings.HasPrefix(o.ID, NoticePrefix) && o.Route == route && o.Text == text
-		if same && o.State == claybot.SendWaiting && o.Attempts == 0 {
-			return nil
-		}
-	}
-	notice := claybot.Outgoing{
-		ID: NoticePrefix + x.o.ID, Kind: claybot.OutgoingNotice, Run: x.o.Run, Agent: x.o.Agent,
-		Route: route, Text: text, Part: 1, Parts: 1, At: claybot.Now(),
-	}
-	if x.whispered() { // so is the notice
-		notice.Message = x.o.Message
-	}
-	return []claybot.Outgoing{notice}
 }

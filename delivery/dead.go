@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 )
@@ -48,16 +50,27 @@ func (r DeadRoute) cause() string { return "not tried: the route is dead: " + r.
 
 func (r DeadRoute) key() string { return DeadPrefix + r.String() }
 
-// deadRoutes are the marks that are known to this member.
-type deadRoutes struct {
-	marks Marks                               // nil: they are only in memory
-	ids   func(claybot.Route) []claybot.Route // see Deliverer.ids
+// Routes know which routes are dead. The methods are safe for concurrent use.
+type Routes struct {
+	marks     Marks // nil: they are only in memory
+	addresses addresses
+	active    func(name string) connectors.Connector // see Config
+	members   *cluster.Membership
+	log       *slog.Logger
 
 	changing sync.Mutex // held while a change that a platform reports is stored and known
 
 	mu    sync.Mutex
 	known map[string]DeadRoute    // by Route.Dest
 	alive map[string]claybot.Time // when routes were revived last, where other members may mark them
+	tries map[string]bool         // the routes of attempts in progress: revived since the attempt began
+}
+
+func newRoutes(cfg Config, a addresses) *Routes {
+	return &Routes{
+		marks: cfg.Marks, addresses: a, active: cfg.Active, members: cfg.Members, log: cfg.Log,
+		known: make(map[string]DeadRoute), alive: make(map[string]claybot.Time), tries: make(map[string]bool),
+	}
 }
 
 // aliveFor is how long a member remembers that a route was revived: longer than another
@@ -73,9 +86,9 @@ type Marks interface {
 }
 
 // get returns the marks of a route as this member knows them: in general none, or one.
-func (d *deadRoutes) get(r claybot.Route) (all []DeadRoute) {
+func (d *Routes) get(r claybot.Route) (all []DeadRoute) {
 	r.Aside = false
-	ids := d.ids(r)
+	ids := d.addresses.ids(r)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, id := range ids {
@@ -86,13 +99,13 @@ func (d *deadRoutes) get(r claybot.Route) (all []DeadRoute) {
 	return all
 }
 
-func (d *deadRoutes) add(r DeadRoute) {
+func (d *Routes) add(r DeadRoute) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.known[claybot.Route{Connector: r.Connector, ChannelID: r.ChannelID}.Dest()] = r
 }
 
-func (d *deadRoutes) forget(r DeadRoute) {
+func (d *Routes) forget(r DeadRoute) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.known, claybot.Route{Connector: r.Connector, ChannelID: r.ChannelID}.Dest())
@@ -100,7 +113,7 @@ func (d *deadRoutes) forget(r DeadRoute) {
 
 // confirm returns the mark of a route if the store still has it. After an error of the
 // store the platform decides.
-func (d *deadRoutes) confirm(ctx context.Context, r claybot.Route) (DeadRoute, bool) {
+func (d *Routes) confirm(ctx context.Context, r claybot.Route) (DeadRoute, bool) {
 	for _, mark := range d.get(r) {
 		if d.marks == nil {
 			return mark, true
@@ -116,15 +129,15 @@ func (d *deadRoutes) confirm(ctx context.Context, r claybot.Route) (DeadRoute, b
 	return DeadRoute{}, false
 }
 
-// load reads all marks. It removes those of routes that were revived here since the attempt
-// that left the mark began.
-func (d *deadRoutes) load(ctx context.Context) error {
+// Load reads which routes are dead, those that other members met included. It removes the marks
+// of routes that were revived here since the attempt that left the mark began.
+func (d *Routes) Load(ctx context.Context) error {
 	if d.marks == nil {
 		return nil
 	}
 	all, err := d.marks.ListCheckpoints(ctx, DeadPrefix)
 	if err != nil {
-		return err
+		return fmt.Errorf("read the dead routes: %w", err)
 	}
 	known, over := make(map[string]DeadRoute, len(all)), make(map[string]string)
 	d.mu.Lock()
@@ -134,7 +147,7 @@ func (d *deadRoutes) load(ctx context.Context) error {
 			continue
 		}
 		route := claybot.Route{Connector: r.Connector, ChannelID: r.ChannelID}
-		if slices.ContainsFunc(d.ids(route), func(id claybot.Route) bool { at, ok := d.alive[id.Dest()]; return ok && r.Since <= at }) {
+		if slices.ContainsFunc(d.addresses.ids(route), func(id claybot.Route) bool { at, ok := d.alive[id.Dest()]; return ok && r.Since <= at }) {
 			over[mark.Key] = ""
 			continue
 		}
@@ -145,23 +158,18 @@ func (d *deadRoutes) load(ctx context.Context) error {
 	if len(over) == 0 {
 		return nil
 	}
-	return d.marks.SetCheckpoints(ctx, over)
-}
-
-// lives remembers for a while that a route was revived.
-func (d *deadRoutes) lives(dest string, revived claybot.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	maps.DeleteFunc(d.alive, func(_ string, at claybot.Time) bool { return time.Since(at.Time()) > aliveFor })
-	d.alive[dest] = max(d.alive[dest], revived)
+	if err := d.marks.SetCheckpoints(ctx, over); err != nil {
+		return fmt.Errorf("read the dead routes: %w", err)
+	}
+	return nil
 }
 
 // marked reads the marks of a route that the store has.
-func (d *deadRoutes) marked(ctx context.Context, route claybot.Route) (all []DeadRoute, err error) {
+func (d *Routes) marked(ctx context.Context, route claybot.Route) (all []DeadRoute, err error) {
 	if d.marks == nil {
 		return nil, nil
 	}
-	for _, id := range d.ids(route) {
+	for _, id := range d.addresses.ids(route) {
 		r := DeadRoute{Connector: id.Connector, ChannelID: id.ChannelID}
 		text, err := d.marks.Checkpoint(ctx, r.key())
 		if err != nil {
@@ -175,32 +183,24 @@ func (d *deadRoutes) marked(ctx context.Context, route claybot.Route) (all []Dea
 	return all, nil
 }
 
-// LoadDead reads which routes are dead, those that other members met included.
-func (d *Deliverer) LoadDead(ctx context.Context) error {
-	if err := d.dead.load(ctx); err != nil {
-		return fmt.Errorf("read the dead routes: %w", err)
-	}
-	return nil
-}
-
 // Dead returns the mark of a route that is dead, as this member knows it.
-func (d *Deliverer) Dead(r claybot.Route) (DeadRoute, bool) {
-	for _, mark := range present(d.dead.get(r), d.cfg.Moves) {
+func (d *Routes) Dead(r claybot.Route) (DeadRoute, bool) {
+	for _, mark := range present(d.get(r), d.addresses.moves) {
 		return mark, true
 	}
 	return DeadRoute{}, false
 }
 
-// DeadRoutes lists the dead routes that this member knows of, by name.
-func (d *Deliverer) DeadRoutes() []DeadRoute {
-	d.dead.mu.Lock()
-	all := slices.Collect(maps.Values(d.dead.known))
-	d.dead.mu.Unlock()
-	return present(all, d.cfg.Moves)
+// AllDead lists the dead routes that this member knows of, by name.
+func (d *Routes) AllDead() []DeadRoute {
+	d.mu.Lock()
+	all := slices.Collect(maps.Values(d.known))
+	d.mu.Unlock()
+	return present(all, d.addresses.moves)
 }
 
 // DeadRoutesOf lists the dead routes that the values of checkpoints below DeadPrefix say, as
-// DeadRoutes does. A damaged one says nothing.
+// Routes.AllDead does. A damaged one says nothing.
 func DeadRoutesOf(marks []string, moves Moves) (all []DeadRoute) {
 	for _, mark := range marks {
 		var r DeadRoute
@@ -227,8 +227,8 @@ func present(all []DeadRoute, moves Moves) []DeadRoute {
 
 // Reachable reports whether a message on a route is likely to arrive: its connector sends
 // and has not failed, and the route is not dead.
-func (d *Deliverer) Reachable(r claybot.Route) bool {
-	c := d.cfg.Active(r.Connector)
+func (d *Routes) Reachable(r claybot.Route) bool {
+	c := d.active(r.Connector)
 	if _, sends := c.(connectors.Sender); !sends {
 		return false
 	}
@@ -242,19 +242,19 @@ func (d *Deliverer) Reachable(r claybot.Route) bool {
 // acknowledged. It also ends a death that another member has marked but this one has not
 // read, and one that another member meets in an attempt that has begun. Revived reports
 // whether the route was dead.
-func (d *Deliverer) Revive(ctx context.Context, connector, channel string) (revived bool, err error) {
+func (d *Routes) Revive(ctx context.Context, connector, channel string) (revived bool, err error) {
 	route := claybot.Route{Connector: connector, ChannelID: channel}
 	d.lives(route, claybot.Now())
-	marks := d.dead.get(route)
-	if len(marks) == 0 && len(d.cfg.Members.Alive()) > 1 {
-		marks, err = d.dead.marked(ctx, route)
+	marks := d.get(route)
+	if len(marks) == 0 && len(d.members.Alive()) > 1 {
+		marks, err = d.marked(ctx, route)
 	}
-	if err == nil && len(marks) > 0 && d.dead.marks != nil {
+	if err == nil && len(marks) > 0 && d.marks != nil {
 		over := make(map[string]string)
 		for _, r := range marks {
 			over[r.key()] = ""
 		}
-		err = d.dead.marks.SetCheckpoints(ctx, over)
+		err = d.marks.SetCheckpoints(ctx, over)
 	}
 	if err != nil {
 		return false, fmt.Errorf("revive the route %s/%s: %w", connector, channel, err)
@@ -266,40 +266,46 @@ func (d *Deliverer) Revive(ctx context.Context, connector, channel string) (revi
 }
 
 // revived forgets the mark of a route that the store has no more.
-func (d *Deliverer) revived(r DeadRoute) {
-	d.dead.forget(r)
-	d.cfg.Log.Info("route works again", "route", r.String(), "dead since", r.Since.Time().UTC())
+func (d *Routes) revived(r DeadRoute) {
+	d.forget(r)
+	d.log.Info("route works again", "route", r.String(), "dead since", r.Since.Time().UTC())
 }
 
 // lives notes that a route was revived at a time, for attempts that have begun before it.
-func (d *Deliverer) lives(route claybot.Route, at claybot.Time) {
-	ids := d.ids(route)
+func (d *Routes) lives(route claybot.Route, revived claybot.Time) {
+	ids := d.addresses.ids(route)
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, id := range ids {
 		for _, id.Aside = range []bool{false, true} {
-			if l := d.lanes[id.Dest()]; l != nil {
-				l.alive = true
+			if _, tried := d.tries[id.Dest()]; tried {
+				d.tries[id.Dest()] = true
 			}
 		}
 	}
-	d.mu.Unlock()
-	if d.cfg.Members.Known(1) == 0 { // other members may send there
-		d.dead.lives(ids[0].Dest(), at)
+	if d.members.Known(1) == 0 { // other members may send there
+		maps.DeleteFunc(d.alive, func(_ string, at claybot.Time) bool { return time.Since(at.Time()) > aliveFor })
+		d.alive[ids[0].Dest()] = max(d.alive[ids[0].Dest()], revived)
 	}
 }
 
-// isAlive reports whether a person wrote on the route of a lane since its last attempt.
-func (x *delivery) isAlive() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.lane.alive
+// try begins an attempt on the route of a lane; end follows it.
+func (d *Routes) try(dest string) (end func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.tries[dest] = false
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.tries, dest)
+	}
 }
 
-// stillborn forgets what revived the route before an attempt.
-func (x *delivery) stillborn() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.lane.alive = false
+// isAlive reports whether a person wrote on the route of a lane since its attempt began.
+func (d *Routes) isAlive(dest string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.tries[dest]
 }
 
 // died fails a message whose platform refuses the whole route, marks the route, and sends
@@ -307,31 +313,31 @@ func (x *delivery) stillborn() {
 func (x *delivery) died(ctx context.Context, why string) {
 	about(x.cfg.Log, x.o).Warn("route is dead", "attempts", x.o.Attempts, "err", why)
 	began := claybot.At(time.Now().Add(-x.took)) // of the attempt: what revived the route since counts
-	r := storage.Resolution{State: claybot.SendFailed, Cause: why, Notices: x.reroute(ctx)}
-	dead := DeadRoute{Connector: x.o.Route.Connector, ChannelID: x.ids(x.o.Route)[0].ChannelID, Why: strings.TrimSpace(why), Since: began}
-	if x.isAlive() { // a person wrote meanwhile: the next message finds out
+	r := storage.Resolution{State: claybot.SendFailed, Cause: why, Notices: x.instead.reroute(ctx, x.o)}
+	dead := DeadRoute{Connector: x.o.Route.Connector, ChannelID: x.addresses.ids(x.o.Route)[0].ChannelID, Why: strings.TrimSpace(why), Since: began}
+	if x.routes.isAlive(x.lane.dest) { // a person wrote meanwhile: the next message finds out
 		x.resolve(ctx, r)
 		return
 	}
 	text, _ := json.Marshal(dead) // strings and a number always encode
 	r.Mark = storage.Checkpoint{Key: dead.key(), Value: string(text)}
 	x.resolve(ctx, r)
-	x.dead.add(dead)
-	if x.isAlive() {
-		if _, err := x.Revive(ctx, dead.Connector, dead.ChannelID); err != nil {
+	x.routes.add(dead)
+	if x.routes.isAlive(x.lane.dest) {
+		if _, err := x.routes.Revive(ctx, dead.Connector, dead.ChannelID); err != nil {
 			x.cfg.Log.Warn("failed to revive a route; the next message there revives it", "route", dead.String(), "err", err)
 		}
 	}
 }
 
-// whispered reports whether the message reaches its reader without the route.
-func (x *delivery) whispered() bool {
-	w, ok := x.sender.(connectors.Whisperer)
-	return ok && w.Whispers(x.o)
+// whispers reports whether a message reaches its reader without the route.
+func whispers(sender connectors.Sender, o claybot.Outgoing) bool {
+	w, ok := sender.(connectors.Whisperer)
+	return ok && w.Whispers(o)
 }
 
 // refuse fails a message to a dead route without a call to the platform.
 func (x *delivery) refuse(ctx context.Context, dead DeadRoute) {
 	about(x.cfg.Log, x.o).Info("not sent: the route is dead", "err", dead.Why)
-	x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: dead.cause(), Notices: x.reroute(ctx)})
+	x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: dead.cause(), Notices: x.instead.reroute(ctx, x.o)})
 }

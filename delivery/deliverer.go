@@ -119,38 +119,42 @@ type Config struct {
 // A lane holds the claim of its destination. Where other members may store messages, the
 // store is its only queue: one of them may have stored what comes first.
 type Deliverer struct {
-	cfg      Config
-	slots    chan struct{}
-	silences silences
-	pauses   silences      // of chats after ambiguous sends, by destination; see copies.go
-	idle     chan struct{} // receives when the last lane closes
-	kick     chan struct{} // wakes Watch
-	missed   missed
-	dead     deadRoutes
+	Routes   *Routes
+	Silences *Silences
+	Replies  *Replies
 
-	mu        sync.Mutex
-	ctx       context.Context // of the lanes; nil before Begin
-	began     time.Time       // of Begin
-	ours      map[string]bool // destinations that had a lane, for as long as pauses last from before
-	cancel    context.CancelCauseFunc
-	lanes     map[string]*lane
-	elsewhere map[string]refusal // destinations that other members send to for now
-	wg        sync.WaitGroup
+	cfg       Config
+	addresses addresses
+	courier   *courier
+	claims    *claims
+	idle      chan struct{} // receives when the last lane closes
+	kick      chan struct{} // wakes Watch
+
+	mu     sync.Mutex
+	ctx    context.Context // of the lanes; nil before Begin
+	cancel context.CancelCauseFunc
+	lanes  map[string]*lane
+	wg     sync.WaitGroup
 }
 
 // New returns a Deliverer, which sends nothing before Begin.
 func New(cfg Config) *Deliverer {
+	a := addresses{connector: cfg.Connector, moves: cfg.Moves}
 	d := &Deliverer{
+		Routes:    newRoutes(cfg, a),
+		Silences:  new(Silences),
+		Replies:   &Replies{reader: cfg.Reader, addresses: a},
 		cfg:       cfg,
-		slots:     make(chan struct{}, sendsAtOnce),
+		addresses: a,
+		claims:    newClaims(cfg),
 		idle:      make(chan struct{}, 1),
 		kick:      make(chan struct{}, 1),
 		lanes:     make(map[string]*lane),
-		ours:      make(map[string]bool),
-		elsewhere: make(map[string]refusal),
-		dead:      deadRoutes{marks: cfg.Marks, known: make(map[string]DeadRoute), alive: make(map[string]claybot.Time)},
 	}
-	d.dead.ids = d.ids
+	d.courier = &courier{
+		cfg: cfg, addresses: a, routes: d.Routes, silences: d.Silences, pauses: new(Silences),
+		instead: substitutes{cfg: cfg, addresses: a}, slots: make(chan struct{}, sendsAtOnce), stored: d.stored,
+	}
 	return d
 }
 
@@ -163,7 +167,6 @@ type lane struct {
 	reading bool  // the store is being read now
 	wanted  bool  // another member has stored something since the lane opened
 	again   bool  // the connector came after the lane looked for it
-	alive   bool  // a person wrote on the route since the last attempt
 	// changed ends the wait of the message in progress: an operator changed it.
 	changed chan struct{}
 
@@ -181,14 +184,7 @@ type lane struct {
 
 // newLane returns a lane. The caller holds the lock.
 func (d *Deliverer) newLane(dest string) *lane {
-	l := &lane{dest: dest, changed: make(chan struct{}, 1)}
-	if time.Since(d.began) < mostPause {
-		l.foreign = !d.ours[dest]
-		d.ours[dest] = true
-	} else {
-		clear(d.ours)
-	}
-	return l
+	return &lane{dest: dest, changed: make(chan struct{}, 1), foreign: d.claims.isForeign(dest)}
 }
 
 // rewind makes the lane read the store again from position n, once it has sent what
@@ -204,7 +200,7 @@ func (l *lane) rewind(n int64) {
 // Begin starts the lanes of all messages that are unsent, from an earlier process or
 // from before Begin. The lanes end with End, not with ctx.
 func (d *Deliverer) Begin(ctx context.Context) error {
-	if err := d.LoadDead(ctx); err != nil {
+	if err := d.Routes.Load(ctx); err != nil {
 		return err
 	}
 	dests, err := d.cfg.Reader.UnsentDests(ctx)
@@ -213,7 +209,7 @@ func (d *Deliverer) Begin(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.began = time.Now()
+	d.claims.begin()
 	for _, dest := range dests {
 		d.lanes[dest] = d.newLane(dest)
 		d.lanes[dest].more = true
@@ -287,7 +283,7 @@ func (d *Deliverer) add(l *lane, o claybot.Outgoing) {
 func (d *Deliverer) Refresh(o claybot.Outgoing) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.pauses.end(o.Route.Dest()) // who changes a message wants it sent now
+	d.courier.pauses.end(o.Route.Dest()) // who changes a message wants it sent now
 	d.reread(o.Route.Dest(), o.N)
 }
 
@@ -304,6 +300,19 @@ func (d *Deliverer) reread(dest string, n int64) {
 	}
 	l.rewind(n)
 	wake(l.changed)
+}
+
+// stored makes lanes read the notices that committed with the end of an attempt of l.
+func (d *Deliverer) stored(l *lane, notices []claybot.Outgoing) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, o := range notices {
+		if dest := o.Route.Dest(); dest == l.dest {
+			l.more = true
+		} else {
+			d.reread(dest, 0)
+		}
+	}
 }
 
 // wake makes the receiver of a channel of one element run once more.
@@ -383,7 +392,7 @@ func (d *Deliverer) run(ctx context.Context, l *lane) {
 // messages, and releases the claim. It returns false if another member is to send.
 func (d *Deliverer) serve(life context.Context, l *lane) (held bool) {
 	if l.hold == nil {
-		l.hold = d.claim(life, l)
+		l.hold = d.claims.claim(life, l)
 	}
 	l.lost = false
 	if l.hold == nil {
@@ -392,7 +401,7 @@ func (d *Deliverer) serve(life context.Context, l *lane) (held bool) {
 	ctx, free := l.hold.Context(life)
 	defer func() {
 		if l.begun.ID != "" {
-			(&delivery{Deliverer: d, o: l.begun, lane: l, begun: true}).unmade(ctx)
+			(&delivery{courier: d.courier, o: l.begun, lane: l, begun: true}).unmade(ctx)
 			l.begun = claybot.Outgoing{}
 		}
 		free()
@@ -404,7 +413,7 @@ func (d *Deliverer) serve(life context.Context, l *lane) (held bool) {
 		if !ok {
 			return true
 		}
-		if known := d.deliver(ctx, o, l); !known {
+		if known := d.courier.deliver(ctx, o, l); !known {
 			d.mu.Lock()
 			l.rewind(o.N)
 			d.mu.Unlock()

@@ -11,15 +11,15 @@ import (
 
 // mark puts the emoji of a message there, unless a later one of the same message waits. A
 // refusal is final, and no person is notified of it.
-func (x *delivery) mark(ctx context.Context) error {
-	m, ok := x.sender.(connectors.Marker)
+func (c *courier) mark(ctx context.Context, to connectors.Sender, o claybot.Outgoing) error {
+	m, ok := to.(connectors.Marker)
 	if !ok {
 		return &connectors.PermanentError{Err: errors.New("the connector marks no messages")}
 	}
-	if x.outdated(ctx) {
+	if c.outdated(ctx, o) {
 		return nil
 	}
-	err := m.Mark(ctx, x.o.Route, *x.o.Mark)
+	err := m.Mark(ctx, o.Route, *o.Mark)
 	var refused *connectors.RefusedError
 	if errors.As(err, &refused) {
 		return &connectors.PermanentError{Err: err}
@@ -29,17 +29,17 @@ func (x *delivery) mark(ctx context.Context) error {
 
 // outdated reports whether a later mark of the same message, or a later state of the same
 // shown text, waits: it would replace this one at once.
-func (x *delivery) outdated(ctx context.Context) bool {
-	waiting, err := x.cfg.Reader.Unsent(ctx, x.o.Route.Dest(), x.o.N, laneMemory)
+func (c *courier) outdated(ctx context.Context, o claybot.Outgoing) bool {
+	waiting, err := c.cfg.Reader.Unsent(ctx, o.Route.Dest(), o.N, laneMemory)
 	if err != nil {
-		about(x.cfg.Log, x.o).Warn("failed to read the outbox of a chat", "err", err)
+		about(c.cfg.Log, o).Warn("failed to read the outbox of a chat", "err", err)
 	}
-	return slices.ContainsFunc(waiting, func(o claybot.Outgoing) bool {
+	return slices.ContainsFunc(waiting, func(w claybot.Outgoing) bool {
 		switch {
-		case x.o.Mark != nil:
-			return o.Mark != nil && o.Mark.Message == x.o.Mark.Message
+		case o.Mark != nil:
+			return w.Mark != nil && w.Mark.Message == o.Mark.Message
 		default:
-			return o.Shown == x.o.Shown && o.EditOf == x.o.EditOf && o.Run == x.o.Run && o.EditOf != ""
+			return w.Shown == o.Shown && w.EditOf == o.EditOf && w.Run == o.Run && w.EditOf != ""
 		}
 	})
 }

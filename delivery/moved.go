@@ -16,26 +16,32 @@ import (
 // with a former id of the chat, are sent.
 const formerPause = 200 * time.Millisecond
 
+// Addresses know the connectors, and which ids their chats have and had.
+type addresses struct {
+	connector func(name string) connectors.Connector // nil where none is configured
+	moves     Moves                                  // nil: each chat has the id of its route
+}
+
 // follow returns a route as its connector is to send on it: with the id that the chat has now.
 // A connectors.MoveFollower gets the id that the message was stored with.
-func (d *Deliverer) follow(r claybot.Route) claybot.Route {
-	if d.cfg.Moves == nil {
+func (a addresses) follow(r claybot.Route) claybot.Route {
+	if a.moves == nil {
 		return r
 	}
-	if _, itself := d.cfg.Connector(r.Connector).(connectors.MoveFollower); !itself {
-		r.ChannelID = d.cfg.Moves.Current(r.Connector, r.ChannelID)
+	if _, itself := a.connector(r.Connector).(connectors.MoveFollower); !itself {
+		r.ChannelID = a.moves.Current(r.Connector, r.ChannelID)
 	}
 	return r
 }
 
 // ids returns a route with each id that its chat has or had, the present one first.
-func (d *Deliverer) ids(r claybot.Route) []claybot.Route {
-	if d.cfg.Moves == nil {
+func (a addresses) ids(r claybot.Route) []claybot.Route {
+	if a.moves == nil {
 		return []claybot.Route{r}
 	}
-	r.ChannelID = d.cfg.Moves.Current(r.Connector, r.ChannelID)
+	r.ChannelID = a.moves.Current(r.Connector, r.ChannelID)
 	all := []claybot.Route{r}
-	for _, r.ChannelID = range d.cfg.Moves.Former(r.Connector, r.ChannelID) {
+	for _, r.ChannelID = range a.moves.Former(r.Connector, r.ChannelID) {
 		all = append(all, r)
 	}
 	return all
@@ -44,7 +50,7 @@ func (d *Deliverer) ids(r claybot.Route) []claybot.Route {
 // isAfterFormer reports whether messages that were stored before x, with a former id of its
 // chat, are still to be sent. If that cannot be read, x goes: only the order is at stake.
 func (x *delivery) isAfterFormer(ctx context.Context) bool {
-	for _, id := range x.ids(x.o.Route) {
+	for _, id := range x.addresses.ids(x.o.Route) {
 		dest := id.Dest()
 		if dest == x.lane.dest {
 			continue
@@ -66,5 +72,5 @@ func (x *delivery) isMoved(ctx context.Context) bool {
 	if err := x.cfg.Moves.Load(ctx); err != nil {
 		about(x.cfg.Log, x.o).Warn("failed to read whether a chat has a new id", "err", err)
 	}
-	return x.follow(x.o.Route) != x.o.Route
+	return x.addresses.follow(x.o.Route) != x.o.Route
 }

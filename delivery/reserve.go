@@ -27,17 +27,17 @@ func (d *Deliverer) Reserve(ctx context.Context, out []claybot.Outgoing) *Reserv
 	switch o := out[0]; {
 	case o.State != "" && o.State != claybot.SendWaiting, o.Due != 0, o.EditOf != "" && o.Mark == nil, o.File != nil, o.Question != nil:
 		return r
-	case d.silences.over(o.Route).After(time.Now()), d.pauses.over(o.Route).After(time.Now()), !d.cfg.Allowed(o):
+	case d.Silences.Until(o.Route).After(time.Now()), d.courier.pauses.Until(o.Route).After(time.Now()), !d.cfg.Allowed(o):
 		return r
 	}
-	if _, dead := d.Dead(out[0].Route); dead {
+	if _, dead := d.Routes.Dead(out[0].Route); dead {
 		return r
 	}
 	l := d.reserve(out[0].Route.Dest())
 	if l == nil {
 		return r
 	}
-	if l.hold = d.claim(ctx, l); l.hold == nil {
+	if l.hold = d.claims.claim(ctx, l); l.hold == nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if len(l.queue) > 0 || l.more {
@@ -58,7 +58,7 @@ func (d *Deliverer) reserve(dest string) *lane {
 	if d.ctx == nil || d.ctx.Err() != nil || d.lanes[dest] != nil {
 		return nil
 	}
-	if _, elsewhere := d.elsewhere[dest]; elsewhere {
+	if d.claims.left(dest) {
 		return nil
 	}
 	l := d.newLane(dest)

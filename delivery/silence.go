@@ -8,15 +8,15 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// silences are the times until which platforms asked for no further messages, by
+// Silences are the times until which platforms asked for no further messages, by
 // scope: a destination or a whole connector. The zero value is ready to use.
-type silences struct {
+type Silences struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
 // keep silences a scope until a time; a later time that is known already stays.
-func (s *silences) keep(scope string, until time.Time) {
+func (s *Silences) keep(scope string, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.until == nil {
@@ -28,15 +28,15 @@ func (s *silences) keep(scope string, until time.Time) {
 }
 
 // end ends the silence of a scope.
-func (s *silences) end(scope string) {
+func (s *Silences) end(scope string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.until, scope)
 }
 
-// obey records the silence that a refusal asks for on a route and returns when it
-// ends.
-func (s *silences) obey(r claybot.Route, e *connectors.RetryError) time.Time {
+// Obey records the silence that a refusal asks for on a route, or for its whole connector, and
+// returns when it ends. Call it after a send outside the outbox was refused as well.
+func (s *Silences) Obey(r claybot.Route, e *connectors.RetryError) time.Time {
 	end := time.Now().Add(max(e.After, MinSilence))
 	scope := r.Dest()
 	if e.All {
@@ -46,8 +46,8 @@ func (s *silences) obey(r claybot.Route, e *connectors.RetryError) time.Time {
 	return end
 }
 
-// over returns when a route may be written to; a time in the past means now.
-func (s *silences) over(r claybot.Route) time.Time {
+// Until returns when a route may be written to; a time in the past means now.
+func (s *Silences) Until(r claybot.Route) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var last time.Time
@@ -63,11 +63,3 @@ func (s *silences) over(r claybot.Route) time.Time {
 	}
 	return last
 }
-
-// SilentUntil returns when a platform accepts messages on a route again; a time in the
-// past means now.
-func (d *Deliverer) SilentUntil(r claybot.Route) time.Time { return d.silences.over(r) }
-
-// Obey keeps all messages of a route, or of its whole connector, for as long as a
-// platform asked for, after a send outside the outbox was refused.
-func (d *Deliverer) Obey(r claybot.Route, e *connectors.RetryError) { d.silences.obey(r, e) }

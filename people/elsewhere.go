@@ -72,7 +72,7 @@ func (dir *Directory) firstPrivate(ctx context.Context, of iter.Seq2[storage.Ind
 			return e, to, fmt.Errorf("find the conversations of %s: %w", owner, err)
 		}
 		d := e.Descriptor
-		if dir.Program(d) || dir.AudienceOf(d, claybot.Route{}).Place != "" || d.Route().Dest() == except || !dir.Allowed(d, false) || !dir.cfg.Sender.Reachable(d.Route()) {
+		if dir.Program(d) || dir.AudienceOf(d, claybot.Route{}).Place != "" || d.Route().Dest() == except || !dir.Allowed(d, false) || !dir.cfg.Reachable(d.Route()) {
 			continue
 		}
 		c, err := dir.LastContext(ctx, e.ID)

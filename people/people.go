@@ -46,8 +46,6 @@ type Sender interface {
 	Hand(out []claybot.Outgoing)
 	SendOnce(ctx context.Context, o claybot.Outgoing, key, text string) error
 	ComposeOnce(o claybot.Outgoing, key, text string) []claybot.Outgoing
-	// Reachable reports whether a message on a route is likely to arrive.
-	Reachable(r claybot.Route) bool
 }
 
 // Config is what New needs; only Identities, Operators, Language, Zone, Replaced and Marks may be nil.
@@ -57,6 +55,8 @@ type Config struct {
 	Receipts Receipts
 	Agents   Agents
 	Sender   Sender
+	// Reachable reports whether a message on a route is likely to arrive.
+	Reachable func(r claybot.Route) bool
 	// Identities lists all owner ids of the person who has this one; nil, as a result as
 	// well, means that each stands for itself.
 	Identities func(owner string) []string

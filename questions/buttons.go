@@ -15,7 +15,7 @@ import (
 type Buttons struct {
 	answers *Answers
 	people  People
-	sender  Sender
+	routes  Routes
 	log     *slog.Logger
 }
 
@@ -29,7 +29,7 @@ func (b *Buttons) Press(ctx context.Context, t connectors.Press) (connectors.Pre
 	}
 	// A person who presses reads there, as one who writes: before the answer is stored, so
 	// that no crash leaves its run without a route.
-	if _, err := b.sender.Revive(ctx, t.Connector, t.ChannelID); err != nil {
+	if _, err := b.routes.Revive(ctx, t.Connector, t.ChannelID); err != nil {
 		return connectors.PressResult{}, err
 	}
 	a := t.Answer

@@ -56,6 +56,10 @@ type Sender interface {
 	Compose(o claybot.Outgoing, text string) []claybot.Outgoing
 	Send(ctx context.Context, out ...claybot.Outgoing) (int, error)
 	SendOnce(ctx context.Context, o claybot.Outgoing, key, text string) error
+}
+
+// Routes know which routes are dead; see delivery.Routes.
+type Routes interface {
 	Revive(ctx context.Context, connector, channel string) (revived bool, err error)
 }
 
@@ -94,6 +98,7 @@ type Config struct {
 	Outbox   Outbox
 	Inbox    Inbox
 	Sender   Sender
+	Routes   Routes
 	People   People
 	Work     *runs.AtWork
 	Intake   Intake
@@ -133,7 +138,7 @@ func New(cfg Config) *Questions {
 		Asker:       &Asker{ledger: ledger, people: cfg.People, work: cfg.Work},
 		Notices:     notices,
 		Answers:     answers,
-		Buttons:     &Buttons{answers: answers, people: cfg.People, sender: cfg.Sender, log: cfg.Log},
+		Buttons:     &Buttons{answers: answers, people: cfg.People, routes: cfg.Routes, log: cfg.Log},
 		Commands:    &Commands{answers: answers, ledger: ledger, respondents: who, notices: notices, agents: cfg.Agents, log: cfg.Log},
 		Texts: &TextAnswers{
 			ledger: ledger, respondents: who, notices: notices, agents: cfg.Agents, outbox: cfg.Outbox, sender: cfg.Sender,

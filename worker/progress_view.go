@@ -267,7 +267,7 @@ func (v *progressView) sign(ctx context.Context) {
 	if v.show.typer == nil {
 		return
 	}
-	if _, dead := v.deliverer.Dead(v.route); dead {
+	if _, dead := v.deliverer.Routes.Dead(v.route); dead {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, typingWait)
@@ -305,10 +305,10 @@ func (v *progressView) display(ctx context.Context) {
 // and again with its receipt. A destination with unsent messages gets no draft,
 // so that nothing overtakes them.
 func (v *progressView) send(ctx context.Context, text string) error {
-	if now := time.Now(); now.Before(v.deliverer.SilentUntil(v.route)) || now.Before(v.draft.quiet) {
+	if now := time.Now(); now.Before(v.deliverer.Silences.Until(v.route)) || now.Before(v.draft.quiet) {
 		return nil // the platform asked for silence, or others have the calls
 	}
-	if _, dead := v.deliverer.Dead(v.route); dead {
+	if _, dead := v.deliverer.Routes.Dead(v.route); dead {
 		return nil
 	}
 	if v.show.stream.Drafts && v.draft.current == nil && v.showDraft(ctx, text) {
@@ -344,7 +344,7 @@ func (v *progressView) send(ctx context.Context, text string) error {
 	case errors.As(err, &retry) && (o.Edit != "" || retry.GivesWay):
 		v.draft.quiet = time.Now().Add(retry.After)
 	case errors.As(err, &retry):
-		v.deliverer.Obey(v.route, retry)
+		v.deliverer.Silences.Obey(v.route, retry)
 	case errors.As(err, &permanent):
 		v.show.stream.Off = true // the end of the run retries and reports the cause
 	}
