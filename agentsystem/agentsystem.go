@@ -107,7 +107,7 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 		group.Go(func() error { loop(working); return nil })
 	}
 	start(s.Worker.Recovery.Run)
-	if release := s.supervisor.holdBack(s.supervisor.All()); release != nil {
+	if release := s.supervisor.holdback.holdBack(s.supervisor.All()); release != nil {
 		start(release)
 	}
 	start(func(ctx context.Context) { s.supervisor.runAll(ctx, s) })

@@ -169,11 +169,13 @@ func (a *assembly) makeAgents() {
 			disk: a.Reports.Disk, member: a.Members.Name, filled: s.Worker.Health.Filled, named: a.Named, log: a.Log,
 			members: a.Members, findings: func(ctx context.Context) ([]overview.Finding, error) { return s.Overview.Findings(ctx) },
 		},
-		members: a.Members, freed: s.follower.freed, recovery: s.Worker.Recovery, boot: s.Worker.Boot, boots: a.Boots, pending: a.pending, meter: a.Meter, log: a.Log,
+		standby:  &standby{members: a.Members, freed: s.follower.freed, holders: make(map[string]string)},
+		holdback: &holdback{recovery: s.Worker.Recovery, boot: s.Worker.Boot, boots: a.Boots, log: a.Log, held: make(map[string]*holding)},
+		pending:  a.pending, meter: a.Meter, log: a.Log,
 		voice: func(ctx context.Context, d claybot.Descriptor) texts.Voice {
 			return s.People.VoiceAt(ctx, d, d.Route())
 		},
-		replacing: make(chan struct{}, 1), connectors: make(map[string]connectors.Connector), tenures: make(map[string]*tenure), held: make(map[string]*holding), holders: make(map[string]string),
+		replacing: make(chan struct{}, 1), connectors: make(map[string]connectors.Connector), tenures: make(map[string]*tenure),
 	}
 	s.windows.connectors = s.supervisor.All
 	s.Output = &Output{files: a.Agents, sender: s.deliverer, outbox: a.Outbox, people: s.People, profiles: s.Profiles, index: a.Index, readers: s.Subagents.Directory.Readers, work: a.work, connector: a.connector, active: a.active, log: a.Log}
@@ -191,7 +193,7 @@ func (a *assembly) makeOverview() {
 		},
 		Parts: overview.Parts{
 			People: s.People, Profiles: s.Profiles, Questions: s.Questions, Subagents: s.Subagents.Directory, Worker: s.Worker, Inboxes: a.inboxes,
-			Connectors: s.supervisor, Parked: counts, DeadRoutes: s.deliverer.Routes.AllDead, Quota: a.quota(), Membership: a.Members, Hub: a.Hub,
+			Connectors: s.supervisor, Standby: s.supervisor.standby, Held: s.supervisor.holdback.Held, Parked: counts, DeadRoutes: s.deliverer.Routes.AllDead, Quota: a.quota(), Membership: a.Members, Hub: a.Hub,
 		},
 		Reports: a.Reports, SwitchedOff: a.SwitchedOff, Skills: a.skillCommands, Access: a.Admission, Named: a.Settings.People, Zone: a.Zone, Version: a.Version, Log: a.Log,
 	})

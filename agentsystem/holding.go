@@ -3,15 +3,18 @@ package agentsystem
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/worker"
 )
 
-// After holdFrom unclean starts in a row, a supervisor holds its connectors back.
+// After holdFrom unclean starts in a row, the connectors of this member are held back.
 //
 // If a run was interrupted, it may be the cause: nothing new comes in until the first
 // interrupted run has survived, at most for holdFirst, doubling with each death up to
@@ -36,58 +39,69 @@ type holding struct {
 	over chan struct{} // closed when the connector may start
 }
 
+// A holdback keeps connectors from starting after crashes.
+type holdback struct {
+	recovery *worker.Recovery
+	boot     *worker.BootRecord
+	boots    storage.Boots
+	log      *slog.Logger
+
+	mu   sync.Mutex
+	held map[string]*holding // by connector
+}
+
 // hold keeps connectors from starting.
-func (s *supervisor) hold(why string, names ...string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (h *holdback) hold(why string, names ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, n := range names {
-		if s.held[n] == nil {
-			s.held[n] = &holding{over: make(chan struct{})}
+		if h.held[n] == nil {
+			h.held[n] = &holding{over: make(chan struct{})}
 		}
-		s.held[n].why = why
+		h.held[n].why = why
 	}
 }
 
 // release lets connectors start.
-func (s *supervisor) release(names ...string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (h *holdback) release(names ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, n := range names {
-		if h := s.held[n]; h != nil {
-			close(h.over)
-			delete(s.held, n)
+		if x := h.held[n]; x != nil {
+			close(x.over)
+			delete(h.held, n)
 		}
 	}
 }
 
-// Held implements overview.Connectors.
-func (s *supervisor) Held(name string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if h := s.held[name]; h != nil {
-		return h.why
+// Held is overview.Parts.Held.
+func (h *holdback) Held(name string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if x := h.held[name]; x != nil {
+		return x.why
 	}
 	return ""
 }
 
 // await blocks until a connector may start, or ctx is done.
-func (s *supervisor) await(ctx context.Context, name string) {
-	s.mu.Lock()
-	h := s.held[name]
-	s.mu.Unlock()
-	if h == nil {
+func (h *holdback) await(ctx context.Context, name string) {
+	h.mu.Lock()
+	x := h.held[name]
+	h.mu.Unlock()
+	if x == nil {
 		return
 	}
 	select {
-	case <-h.over:
+	case <-x.over:
 	case <-ctx.Done():
 	}
 }
 
 // holdBack decides before they start which connectors are held back, and returns what
 // releases them; nil when none is held.
-func (s *supervisor) holdBack(cs []connectors.Connector) (release func(context.Context)) {
-	unclean, running := s.recovery.Crashes()
+func (h *holdback) holdBack(cs []connectors.Connector) (release func(context.Context)) {
+	unclean, running := h.recovery.Crashes()
 	if unclean < holdFrom || len(cs) == 0 {
 		return nil
 	}
@@ -96,37 +110,37 @@ func (s *supervisor) holdBack(cs []connectors.Connector) (release func(context.C
 		names[i] = c.Name()
 	}
 	slices.Sort(names)
-	s.hold(fmt.Sprintf("held back after %d unclean starts in a row", unclean), names...)
-	s.log.Warn("connectors held back", "uncleanStarts", unclean)
+	h.hold(fmt.Sprintf("held back after %d unclean starts in a row", unclean), names...)
+	h.log.Warn("connectors held back", "uncleanStarts", unclean)
 	if running == 0 {
 		first := unclean % len(names)
-		return func(ctx context.Context) { s.startOneByOne(ctx, slices.Concat(names[first:], names[:first])) }
+		return func(ctx context.Context) { h.startOneByOne(ctx, slices.Concat(names[first:], names[:first])) }
 	}
-	died := s.boots.Last().Held
-	s.boot.Record(false, func(b *storage.Boot) { b.Held = died + 1 })
+	died := h.boots.Last().Held
+	h.boot.Record(false, func(b *storage.Boot) { b.Held = died + 1 })
 	return func(ctx context.Context) {
 		timer := time.NewTimer(min(holdFirst<<min(unclean-holdFrom, 10), holdMost) >> min(died, 10))
 		defer timer.Stop()
 		select {
-		case <-s.recovery.Proven:
+		case <-h.recovery.Proven:
 		case <-timer.C:
 		case <-ctx.Done():
 		}
-		s.boot.Record(false, func(b *storage.Boot) { b.Held = max(0, died-1) })
-		s.release(names...)
+		h.boot.Record(false, func(b *storage.Boot) { b.Held = max(0, died-1) })
+		h.release(names...)
 	}
 }
 
 // startOneByOne starts connectors, and records which one is on trial.
-func (s *supervisor) startOneByOne(ctx context.Context, names []string) {
-	last := s.boots.Last()
+func (h *holdback) startOneByOne(ctx context.Context, names []string) {
+	last := h.boots.Last()
 	times := last.Blamed + 1 // that the process died with last.Starting
 	late := time.Duration(0)
 	if last.Starting != "" && times >= blameAt && slices.Contains(names, last.Starting) {
 		late = min(time.Minute<<min(times-blameAt, 10), blameMost)
 		names = append(slices.DeleteFunc(names, func(n string) bool { return n == last.Starting }), last.Starting)
-		s.hold(fmt.Sprintf("held back for %v: claybot died %d times in a row right after it had started", late, times), last.Starting)
-		s.log.Error("connector crashes the process; held back", "connector", last.Starting, "times", times, "for", late)
+		h.hold(fmt.Sprintf("held back for %v: claybot died %d times in a row right after it had started", late, times), last.Starting)
+		h.log.Error("connector crashes the process; held back", "connector", last.Starting, "times", times, "for", late)
 	}
 	for _, name := range names {
 		blamed := 0
@@ -137,9 +151,9 @@ func (s *supervisor) startOneByOne(ctx context.Context, names []string) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.boot.Record(false, func(b *storage.Boot) { b.Starting, b.Blamed = name, blamed })
-		s.release(name)
+		h.boot.Record(false, func(b *storage.Boot) { b.Starting, b.Blamed = name, blamed })
+		h.release(name)
 		claybot.Sleep(ctx, proveIn)
 	}
-	s.boot.Record(false, func(b *storage.Boot) { b.Starting, b.Blamed = "", 0 })
+	h.boot.Record(false, func(b *storage.Boot) { b.Starting, b.Blamed = "", 0 })
 }

@@ -152,7 +152,7 @@ func (s *supervisor) replace(ctx context.Context, cs []connectors.Connector) (ch
 		}
 		if next[name] == nil {
 			delete(s.connectors, name)
-			delete(s.holders, name)
+			s.standby.over(name)
 		}
 	}
 	s.mu.Unlock()
@@ -178,7 +178,7 @@ func (s *supervisor) replace(ctx context.Context, cs []connectors.Connector) (ch
 				came = time.Now()
 			}
 			s.connectors[name] = c
-			delete(s.holders, name)
+			s.standby.over(name)
 			s.tenure(name, c, ending, came)
 			changed = append(changed, name)
 		}

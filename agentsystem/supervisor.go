@@ -15,12 +15,8 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/inbox"
-	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
-	"github.com/claybot/claybot/worker"
 )
 
 // A connector that failed is started again at once, then after pauses that double from
@@ -31,17 +27,11 @@ const (
 	workedWell   = time.Minute
 )
 
-// claimEvery is how often a member that stands by asks for the claim of a connector.
-const claimEvery = 2 * time.Second
-
 // A supervisor keeps the connectors of this member running.
 type supervisor struct {
 	voice    func(context.Context, claybot.Descriptor) texts.Voice
-	members  *cluster.Membership
-	freed    *inbox.Signal // another member has released a claim, or may have
-	recovery *worker.Recovery
-	boot     *worker.BootRecord
-	boots    storage.Boots
+	standby  *standby
+	holdback *holdback
 	pending  *pendingCalls
 	alarms   *alarms
 	meter    Meter
@@ -54,8 +44,6 @@ type supervisor struct {
 	tenures    map[string]*tenure
 	begin      func(*tenure) // starts one; nil while the AgentSystem does not work
 	running    bool          // Run has said which connectors there are
-	held       map[string]*holding
-	holders    map[string]string // ids of the members that run the connectors for which this one stands by
 }
 
 // add says which connectors there are, unless Replace has said it.
@@ -114,43 +102,11 @@ func (s *supervisor) Fresh(name string) bool {
 	return s.fresh(name)
 }
 
-// Vacant implements overview.Connectors.
-func (s *supervisor) Vacant(name string) bool {
-	s.mu.Lock()
-	holder, standby := s.holders[name]
-	s.mu.Unlock()
-	return standby && s.members.Gone(holder)
-}
-
-// Elsewhere implements overview.Connectors.
-func (s *supervisor) Elsewhere(name string) bool {
-	s.mu.Lock()
-	holder := s.holders[name]
-	s.mu.Unlock()
-	return holder != "" && !s.members.Gone(holder)
-}
-
-// standsBy records that this member stands by for a connector. An empty holder means that
-// the present one is unknown.
-func (s *supervisor) standsBy(name, holder string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if holder != "" || s.holders[name] == "" {
-		s.holders[name] = holder
-	}
-}
-
-func (s *supervisor) standsByNoMore(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.holders, name)
-}
-
 // run keeps a connector running until ctx is done. A connector that only one member may
 // run waits for its claim, and ends when the claim does. If it stops for good, the member releases
 // the claim and never asks for it again: it would come back with the settings that were refused.
 func (s *supervisor) run(ctx context.Context, c connectors.Connector, h connectors.Handler) {
-	s.await(ctx, c.Name())
+	s.holdback.await(ctx, c.Name())
 	x, ok := c.(connectors.Exclusive)
 	if !ok || x.Exclusive() == "" {
 		s.keepUp(ctx, c, h)
@@ -158,8 +114,8 @@ func (s *supervisor) run(ctx context.Context, c connectors.Connector, h connecto
 	}
 	log := s.log.With("connector", c.Name(), "claim", x.Exclusive())
 	for stopped := false; !stopped; {
-		hold := s.standBy(ctx, c.Name(), x, log)
-		s.standsByNoMore(c.Name())
+		hold := s.standby.claim(ctx, c.Name(), x, log)
+		s.standby.over(c.Name())
 		if hold == nil {
 			return
 		}
@@ -173,65 +129,7 @@ func (s *supervisor) run(ctx context.Context, c connectors.Connector, h connecto
 			log.Warn("failed to release the claim of a connection; it expires with the lease", "err", err)
 		}
 	}
-	s.watch(ctx, c.Name(), x.Exclusive())
-}
-
-// watch follows which live member runs a connector that has stopped on this one, until ctx is done.
-func (s *supervisor) watch(ctx context.Context, name, claim string) {
-	holder, since := "", time.Time{}
-	for connectors.Sleep(ctx, claimEvery) {
-		id, err := "", error(nil)
-		if s.members.Others() > 0 {
-			id, err = s.members.Holder(ctx, claim)
-		}
-		switch {
-		case err != nil || id == "" || s.members.Gone(id):
-			holder = ""
-			s.standsByNoMore(name)
-		case id != holder:
-			holder, since = id, time.Now()
-			s.standsByNoMore(name)
-		case time.Since(since) >= workedWell: // as long as only a connector that works does
-			s.standsBy(name, id)
-		}
-	}
-}
-
-// standBy waits for the claim of a connector; it returns nil when ctx is done.
-func (s *supervisor) standBy(ctx context.Context, name string, x connectors.Exclusive, log *slog.Logger) *cluster.Hold {
-	last := ""
-	for level := slog.LevelDebug; ctx.Err() == nil; level = slog.LevelInfo {
-		freed, changed := s.freed.Next(), s.members.Changed()
-		hold, err := s.members.Claim(ctx, x.Exclusive())
-		if err == nil {
-			log.Log(ctx, level, "connection claimed by this member")
-			return hold
-		}
-		id, holder := "", ""
-		if errors.Is(err, storage.ErrHeld) {
-			if id, _ = s.members.Holder(ctx, x.Exclusive()); id != "" { // otherwise it is unknown
-				holder = s.members.NameOf(id)
-				s.members.Heard(id) // it may have joined since the last renewal
-			}
-			if holder != last {
-				log.Info("connection held by another member; standing by", "holder", holder)
-				last = holder
-			}
-		} else if ctx.Err() == nil {
-			log.Warn("failed to claim a connection, retrying", "err", err)
-		}
-		x.Standby(holder)
-		s.standsBy(name, id)
-		timer := time.NewTimer(claimEvery)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		case <-freed:
-		case <-changed:
-		}
-		timer.Stop()
-	}
-	return nil
+	s.standby.watch(ctx, c.Name(), x.Exclusive())
 }
 
 // keepUp runs a connector until ctx is done, again after each failure. One that fails for

@@ -89,19 +89,21 @@ type Connectors interface {
 	Running() bool
 	// All lists them by name.
 	All() []connectors.Connector
-	// Held returns why a connector receives nothing, or "".
-	Held(name string) string
-	// Vacant reports whether this member stands by for a connector that no live member runs.
-	Vacant(name string) bool
-	// Elsewhere reports whether a live member runs a connector for which this one stands by, or
-	// that has stopped on this one and has worked there for a while.
-	Elsewhere(name string) bool
 	// Stuck returns a sentence that reports how long a connector has waited for one message
 	// to be stored, if that is too long, or that it waits for a former connector to end; or "".
 	Stuck(name string) string
 	// Fresh reports whether a connector came less than connectors.LiveWithin ago, not with the
 	// start, and not in the place of one that did not work.
 	Fresh(name string) bool
+}
+
+// Standby knows for which connectors this member stands by.
+type Standby interface {
+	// Vacant reports whether this member stands by for a connector that no live member runs.
+	Vacant(name string) bool
+	// Elsewhere reports whether a live member runs a connector for which this one stands by, or
+	// that has stopped on this one and has worked there for a while.
+	Elsewhere(name string) bool
 }
 
 // Parked counts parked messages.
@@ -120,6 +122,8 @@ type Parts struct {
 	Worker     *worker.Worker
 	Inboxes    *inbox.Inboxes
 	Connectors Connectors
+	Standby    Standby
+	Held       func(connector string) string // why it receives nothing, or ""
 	Parked     Parked
 	DeadRoutes func() []delivery.DeadRoute
 	Quota      *people.Quota

@@ -53,14 +53,14 @@ func (o *Monitor) lacking(c ConnectorStatus) string {
 	if stuck := o.Connectors.Stuck(c.Name); stuck != "" {
 		return ": " + stuck
 	}
-	if c.State == connectors.StateOff || c.State == connectors.StateStopped && o.Connectors.Elsewhere(c.Name) {
+	if c.State == connectors.StateOff || c.State == connectors.StateStopped && o.Standby.Elsewhere(c.Name) {
 		return ""
 	}
 	waits := c.State == connectors.StateStarting || c.State != connectors.StateStandby && c.LastOK.IsZero()
 	if waits && c.State != connectors.StateStopped && o.Connectors.Fresh(c.Name) {
 		return ""
 	}
-	if waits || c.State == connectors.StateStopped || c.Lapsed() || c.State == connectors.StateStandby && o.Connectors.Vacant(c.Name) {
+	if waits || c.State == connectors.StateStopped || c.Lapsed() || c.State == connectors.StateStandby && o.Standby.Vacant(c.Name) {
 		return strings.TrimRight(fmt.Sprintf(" is %s %s", c.State, c.Err), " ")
 	}
 	return ""

@@ -222,10 +222,10 @@ func (o *Monitor) health() []ConnectorStatus {
 		if stuck := o.Connectors.Stuck(c.Name()); stuck != "" {
 			health.State, health.Err = connectors.StateFailing, stuck
 		}
-		if health.State == connectors.StateStandby && o.Connectors.Vacant(c.Name()) {
+		if health.State == connectors.StateStandby && o.Standby.Vacant(c.Name()) {
 			health.Err = vacant
 		}
-		status := ConnectorStatus{Name: c.Name(), Health: health, Held: o.Connectors.Held(c.Name())}
+		status := ConnectorStatus{Name: c.Name(), Health: health, Held: o.Held(c.Name())}
 		if x, stopped := c.(connectors.StandIn); stopped {
 			c = x.Behind()
 		}
