@@ -201,7 +201,7 @@ func (s *AgentSystem) Tell(ctx context.Context, id claybot.AgentID, say func(tex
 }
 
 // Look tells operators now what they do not know of the findings of overview, as is done every minute.
-func (s *AgentSystem) Look(ctx context.Context) { s.supervisor.alarms.look(ctx) }
+func (s *AgentSystem) Look(ctx context.Context) { s.supervisor.alarms.findings.look(ctx) }
 
 // Unusable reports whether this member cannot use the agent of d at present. It is for
 // connectors that wait for one.

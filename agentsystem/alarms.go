@@ -8,15 +8,10 @@ import (
 	"maps"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/delivery"
-	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
-	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
@@ -42,25 +37,12 @@ const (
 // once for each cause, across restarts as well, and that it works again; and of troubles, grouped
 // and at most once an hour each. While no operator can be reached, they try again.
 type alarms struct {
-	people    *people.Directory
-	marks     storage.CheckpointSet // nil: only the first stop for each cause is told, and no trouble
-	outbox    storage.OutboxReader
-	index     storage.Index
-	sender    *delivery.Deliverer
-	instances func() platforms.Instances
-	disk      func() (overview.DiskStatus, error) // nil: unknown
-	member    func() string                       // the name of this one
-	filled    func() time.Time                    // when a write last found the disk full; zero for never
-	named     func() []string                     // the chats that the settings name; nil: none
-	members   *cluster.Membership
-	findings  func(context.Context) ([]overview.Finding, error)
-	log       *slog.Logger
-
-	looking sync.Mutex        // held while findings are looked at
-	seen    map[string]string // the codes of the last look, by what they are about
-	untold  bool              // there was no operator to tell at the last look
-
-	gaps atomic.Bool // operators may have to be told of gaps
+	people   *people.Directory
+	marks    storage.CheckpointSet // nil: only the first stop for each cause is told, and no trouble
+	troubles *troubles
+	findings *findings
+	gaps     *gaps
+	log      *slog.Logger
 
 	mu   sync.Mutex
 	open map[string]stop // connectors of whose stop no operator knows yet
@@ -178,16 +160,16 @@ func (a *alarms) watch(ctx context.Context) {
 		if a.marks == nil {
 			continue
 		}
-		for _, t := range a.troubles() {
-			if err := a.report(ctx, t); err != nil && ctx.Err() == nil {
+		for _, t := range a.troubles.all() {
+			if err := a.troubles.report(ctx, t); err != nil && ctx.Err() == nil {
 				a.log.Warn("failed to tell operators of a trouble, retrying", "trouble", t.name, "err", err)
 			}
 		}
-		a.look(ctx)
-		if n%60 != 0 && !a.gaps.Load() { // at times those that another member has stored
+		a.findings.look(ctx)
+		if n%60 != 0 && !a.gaps.due.Load() { // at times those that another member has stored
 			continue
 		}
-		if err := a.tellGaps(ctx); err != nil && ctx.Err() == nil {
+		if err := a.gaps.tell(ctx); err != nil && ctx.Err() == nil {
 			a.log.Warn("failed to tell operators that messages may be missing, retrying", "err", err)
 		}
 	}

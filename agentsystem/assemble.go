@@ -165,9 +165,16 @@ func (a *assembly) makeAgents() {
 	}
 	s.supervisor = &supervisor{
 		alarms: &alarms{
-			people: s.People, marks: a.Marks, outbox: a.Outbox, index: a.Index, sender: s.deliverer, instances: a.Instances,
-			disk: a.Reports.Disk, member: a.Members.Name, filled: s.Worker.Health.Filled, named: a.Named, log: a.Log,
-			members: a.Members, findings: func(ctx context.Context) ([]overview.Finding, error) { return s.Overview.Findings(ctx) },
+			people: s.People, marks: a.Marks, log: a.Log,
+			troubles: &troubles{
+				people: s.People, marks: a.Marks, outbox: a.Outbox, index: a.Index, sender: s.deliverer, instances: a.Instances,
+				disk: a.Reports.Disk, filled: s.Worker.Health.Filled, named: a.Named, members: a.Members,
+			},
+			findings: &findings{
+				people: s.People, marks: a.Marks, members: a.Members, log: a.Log,
+				find: func(ctx context.Context) ([]overview.Finding, error) { return s.Overview.Findings(ctx) },
+			},
+			gaps: &gaps{people: s.People, marks: a.Marks},
 		},
 		standby:  &standby{members: a.Members, freed: s.follower.freed, holders: make(map[string]string)},
 		holdback: &holdback{recovery: s.Worker.Recovery, boot: s.Worker.Boot, boots: a.Boots, log: a.Log, held: make(map[string]*holding)},
@@ -222,7 +229,7 @@ func (a *assembly) makeIntake() {
 		agents: a.agents, index: a.Index, people: s.People, places: conversations{a.OwnThreads, a.Profile, a.Index, a.Runs, s.People, a.Inbox, spelled, a.Marks}, buttons: s.Questions.Buttons, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending, overhearing: s.overhearing,
 		moves:   follow,
 		ratings: a.Runs, reactions: reactions{a.Profile, a.Index, a.Runs, a.Outbox, a.Inbox, spelled, a.Log}, meter: a.Meter, log: a.Log,
-		notices: &notices{index: a.Index, people: s.People, sender: s.deliverer, alarms: s.supervisor.alarms, members: a.Members, log: a.Log},
+		notices: &notices{index: a.Index, people: s.People, sender: s.deliverer, gaps: s.supervisor.alarms.gaps, members: a.Members, log: a.Log},
 	}
 }
 
@@ -236,7 +243,7 @@ func (a *assembly) makeControl() {
 			Former: a.Moves.Former,
 			Agents: a.Index, Questions: a.Asked, Members: a.Members, Runs: limitedRuns{a.work, s.Questions.Ledger, a.Runs, a.Inbox, a.Index}, People: s.People,
 			Profile: func(d claybot.Descriptor) string { return a.Profile(d).Name }, Consoles: people.OperatorConsoles, Zone: a.Zone,
-			Stopped: s.supervisor.alarms.spent, NewID: runs.NewID, Log: a.Log,
+			Stopped: s.supervisor.alarms.troubles.spent, NewID: runs.NewID, Log: a.Log,
 		},
 		Starter: &Starter{
 			intake: a.intake, parking: a.parking, files: files, index: a.Index, receipts: a.Inbox, answers: s.Questions.Answers, results: a.results,

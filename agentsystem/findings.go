@@ -5,13 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
@@ -54,50 +58,63 @@ type dueFinding struct {
 	Next  string     `json:"next,omitempty"`
 }
 
+// Findings tell operators what is wrong of all that overview finds.
+type findings struct {
+	people  *people.Directory
+	marks   storage.CheckpointSet // nil: nothing is told
+	members *cluster.Membership
+	find    func(context.Context) ([]overview.Finding, error)
+	log     *slog.Logger
+
+	mu     sync.Mutex        // held while they are looked at
+	seen   map[string]string // the codes of the last look, by what they are about
+	untold bool              // there was no operator to tell at the last look
+}
+
 // look tells operators of the findings that they do not know, all in one notice and each cause once
 // an hour at most, and of those that are over. A cause is told from the second look on that finds it.
-func (a *alarms) look(ctx context.Context) {
-	if a.findings == nil || a.marks == nil {
+func (f *findings) look(ctx context.Context) {
+	if f.marks == nil {
 		return
 	}
-	a.looking.Lock()
-	defer a.looking.Unlock()
-	all, err := a.findings(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all, err := f.find(ctx)
 	if err == nil {
-		err = a.tellFindings(ctx, a.lasting(all))
+		err = f.tell(ctx, f.lasting(all))
 	}
 	if err != nil && ctx.Err() == nil {
-		a.log.Warn("failed to tell operators what is wrong, retrying", "err", err)
+		f.log.Warn("failed to tell operators what is wrong, retrying", "err", err)
 	}
 }
 
 // lasting returns the findings that may be told now: those of the last look as well, and what works.
-func (a *alarms) lasting(all []overview.Finding) []overview.Finding {
-	last := a.seen
-	a.seen = make(map[string]string)
+func (f *findings) lasting(all []overview.Finding) []overview.Finding {
+	last := f.seen
+	f.seen = make(map[string]string)
 	var lasting []overview.Finding
-	for _, f := range all {
-		if f.Level == overview.LevelOK {
-			lasting = append(lasting, f)
+	for _, x := range all {
+		if x.Level == overview.LevelOK {
+			lasting = append(lasting, x)
 			continue
 		}
-		if a.seen[f.What] = f.Code; f.Means != "" && last[f.What] == f.Code {
-			lasting = append(lasting, f)
+		if f.seen[x.What] = x.Code; x.Means != "" && last[x.What] == x.Code {
+			lasting = append(lasting, x)
 		}
 	}
 	return lasting
 }
 
-// tellFindings tells operators what they do not know of findings, unless another member does just now.
-func (a *alarms) tellFindings(ctx context.Context, all []overview.Finding) (err error) {
-	hold, err := a.members.Claim(ctx, findingsKey)
+// tell tells operators what they do not know of findings, unless another member does just now.
+func (f *findings) tell(ctx context.Context, all []overview.Finding) (err error) {
+	hold, err := f.members.Claim(ctx, findingsKey)
 	if errors.Is(err, storage.ErrHeld) {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("claim the findings: %w", err)
 	}
 	defer func() { err = errors.Join(err, hold.Yield(ctx, false)) }()
-	text, err := a.marks.Checkpoint(ctx, findingsKey)
+	text, err := f.marks.Checkpoint(ctx, findingsKey)
 	if err != nil {
 		return err
 	}
@@ -108,20 +125,20 @@ func (a *alarms) tellFindings(ctx context.Context, all []overview.Finding) (err 
 	if known.Parts == nil {
 		known.Parts = make(map[string]knownFinding)
 	}
-	if len(known.Due) == 0 || a.untold {
-		if known.decide(all, a.member(), a.members.Others() == 0, time.Now()); known.text() != text && (text != "" || len(known.Due) > 0) {
-			err = a.marks.SetCheckpoint(ctx, findingsKey, known.text())
+	if len(known.Due) == 0 || f.untold {
+		if known.decide(all, f.members.Name(), f.members.Others() == 0, time.Now()); known.text() != text && (text != "" || len(known.Due) > 0) {
+			err = f.marks.SetCheckpoint(ctx, findingsKey, known.text())
 		}
 		if err != nil || len(known.Due) == 0 {
 			return err
 		}
 	}
-	told, err := a.people.TellOperators(ctx, fmt.Sprintf("findings/%d", known.Sent), nil, known.say)
-	if a.untold = err == nil && told == 0; err != nil || told == 0 {
+	told, err := f.people.TellOperators(ctx, fmt.Sprintf("findings/%d", known.Sent), nil, known.say)
+	if f.untold = err == nil && told == 0; err != nil || told == 0 {
 		return err
 	}
-	known.settle(a.member(), time.Now())
-	return a.marks.SetCheckpoint(ctx, findingsKey, known.text())
+	known.settle(f.members.Name(), time.Now())
+	return f.marks.SetCheckpoint(ctx, findingsKey, known.text())
 }
 
 func (k knownFindings) text() string {

@@ -33,7 +33,7 @@ type notices struct {
 	index  Index
 	people *people.Directory
 	sender *delivery.Deliverer
-	alarms *alarms
+	gaps   *gaps
 	// members: one at a time handles a gap of all chats of a connector.
 	members *cluster.Membership
 	log     *slog.Logger
@@ -103,7 +103,7 @@ func (n *notices) missed(ctx context.Context, m connectors.Missed) (untold int, 
 			return 0, fmt.Errorf("handle a gap of %s: %w", m.Connector, err) // the source tries again
 		}
 		defer func() { err = errors.Join(err, hold.Yield(ctx, false)) }()
-		if m, err = n.alarms.outage(ctx, m); err != nil {
+		if m, err = n.gaps.outage(ctx, m); err != nil {
 			return 0, err
 		}
 		since = m.From.Add(-gapRecent)
@@ -129,7 +129,7 @@ func (n *notices) missed(ctx context.Context, m connectors.Missed) (untold int, 
 		return len(told) != len(m.Channels), nil
 	})
 	if err == nil && m.Channels == nil {
-		err = n.alarms.missed(ctx, m)
+		err = n.gaps.missed(ctx, m)
 	}
 	n.log.Warn("messages may be missing", "connector", m.Connector, "from", m.From.UTC(), "to", m.To.UTC(), "chats", len(told), "untold", len(left))
 	return len(left), err

@@ -13,22 +13,21 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
 
 const (
-	// troublePrefix starts the keys of the marks of what operators know of each trouble,
-	// budgetPrefix those of budgets that stopped runs and gapPrefix those of gaps, of which they
-	// are still to be told. With outagePrefix, the last gap of each connector is remembered.
+	// troublePrefix starts the keys of the marks of what operators know of each trouble, and
+	// budgetPrefix those of budgets that stopped runs, of which they are still to be told.
 	troublePrefix = "notice/trouble/"
 	budgetPrefix  = "notice/budget/"
-	gapPrefix     = "notice/gap/"
-	outagePrefix  = "notice/outage/"
-	// outageSlack is by how much the end of one gap may lie after the start of the next.
-	outageSlack = time.Minute
 	// troubleEvery is the shortest time between two notices about one trouble.
 	troubleEvery = time.Hour
 	// lostPage is how many failed messages are looked through, and lostFor how old they may be.
@@ -67,25 +66,39 @@ type knownTrouble struct {
 	Known map[string]string `json:"known"`
 }
 
-func (a *alarms) troubles() []trouble {
+// Troubles tell operators of faults, grouped by kind.
+type troubles struct {
+	people    *people.Directory
+	marks     storage.CheckpointSet // nil: nothing is told
+	outbox    storage.OutboxReader
+	index     storage.Index
+	sender    *delivery.Deliverer
+	instances func() platforms.Instances
+	disk      func() (overview.DiskStatus, error) // nil: unknown
+	filled    func() time.Time                    // when a write last found the disk full; zero for never
+	named     func() []string                     // the chats that the settings name; nil: none
+	members   *cluster.Membership
+}
+
+func (f *troubles) all() []trouble {
 	return []trouble{
-		{name: "lost", find: a.lost, still: a.stillLost, say: func(v texts.Voice, fresh []string) string { return v.RepliesLost(len(fresh)) }},
-		{name: "routes", find: a.deadRoutes, say: sayDeadRoutes},
-		{name: "renamed", find: a.renamed, say: func(v texts.Voice, fresh []string) string { return v.ChatsRenamed(fresh) }, present: true},
-		{name: "budgets", find: a.spentBudgets, say: func(v texts.Voice, fresh []string) string { return v.BudgetsSpent(len(fresh)) }, mark: budgetMark},
-		{name: "disk/" + a.member(), find: a.fullDisk, say: func(v texts.Voice, _ []string) string { return v.DiskLow() }, present: true},
-		{name: "full", find: a.fullStore, same: nearKnown, say: sayFull},
+		{name: "lost", find: f.lost, still: f.stillLost, say: func(v texts.Voice, fresh []string) string { return v.RepliesLost(len(fresh)) }},
+		{name: "routes", find: f.deadRoutes, say: sayDeadRoutes},
+		{name: "renamed", find: f.renamed, say: func(v texts.Voice, fresh []string) string { return v.ChatsRenamed(fresh) }, present: true},
+		{name: "budgets", find: f.spentBudgets, say: func(v texts.Voice, fresh []string) string { return v.BudgetsSpent(len(fresh)) }, mark: budgetMark},
+		{name: "disk/" + f.members.Name(), find: f.fullDisk, say: func(v texts.Voice, _ []string) string { return v.DiskLow() }, present: true},
+		{name: "full", find: f.fullStore, same: nearKnown, say: sayFull},
 	}
 }
 
 // report tells operators of the faults of a trouble that they do not know.
-func (a *alarms) report(ctx context.Context, t trouble) error {
+func (f *troubles) report(ctx context.Context, t trouble) error {
 	now, err := t.find(ctx)
 	if err != nil || len(now) == 0 && !t.present {
 		return err
 	}
 	key := troublePrefix + t.name
-	text, err := a.marks.Checkpoint(ctx, key)
+	text, err := f.marks.Checkpoint(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -95,7 +108,7 @@ func (a *alarms) report(ctx context.Context, t trouble) error {
 	}
 	fresh, err := t.fresh(ctx, now, mark.Known)
 	if err == nil {
-		err = a.forget(ctx, t, now, mark.Known)
+		err = f.forget(ctx, t, now, mark.Known)
 	}
 	if err != nil {
 		return err
@@ -110,7 +123,7 @@ func (a *alarms) report(ctx context.Context, t trouble) error {
 	case len(fresh) > 0 && time.Since(mark.At.Time()) < troubleEvery:
 		return nil
 	case len(fresh) > 0:
-		told, err := a.people.TellOperators(ctx, hourly("trouble/"+t.name, strings.Join(fresh, "\n")), nil, func(v texts.Voice) string { return t.say(v, fresh) })
+		told, err := f.people.TellOperators(ctx, hourly("trouble/"+t.name, strings.Join(fresh, "\n")), nil, func(v texts.Voice) string { return t.say(v, fresh) })
 		if err != nil || told == 0 {
 			return err
 		}
@@ -123,7 +136,7 @@ func (a *alarms) report(ctx context.Context, t trouble) error {
 		}
 	}
 	b, _ := json.Marshal(mark) // strings and a number always encode
-	return a.marks.SetCheckpoint(ctx, key, string(b))
+	return f.marks.SetCheckpoint(ctx, key, string(b))
 }
 
 // fresh returns the sorted keys of what is wrong now and to be told.
@@ -148,7 +161,7 @@ func (t trouble) fresh(ctx context.Context, now, known map[string]string) ([]str
 }
 
 // forget removes the marks of faults that operators know.
-func (a *alarms) forget(ctx context.Context, t trouble, now, known map[string]string) error {
+func (f *troubles) forget(ctx context.Context, t trouble, now, known map[string]string) error {
 	marks := make(map[string]string)
 	for k, value := range now {
 		if t.mark != nil && known[k] == value {
@@ -158,15 +171,15 @@ func (a *alarms) forget(ctx context.Context, t trouble, now, known map[string]st
 	if len(marks) == 0 {
 		return nil
 	}
-	return a.marks.SetCheckpoints(ctx, marks)
+	return f.marks.SetCheckpoints(ctx, marks)
 }
 
 // lost finds replies that were given up, except on dead routes.
-func (a *alarms) lost(ctx context.Context) (map[string]string, error) {
-	page, err := a.failed(ctx)
+func (f *troubles) lost(ctx context.Context) (map[string]string, error) {
+	page, err := f.failed(ctx)
 	all := make(map[string]string)
 	for _, o := range page {
-		if _, dead := a.sender.Routes.Dead(o.Route); !dead && delivery.Lost(o) {
+		if _, dead := f.sender.Routes.Dead(o.Route); !dead && delivery.Lost(o) {
 			all[o.ID] = fmt.Sprint(int64(o.Tried))
 		}
 	}
@@ -174,14 +187,14 @@ func (a *alarms) lost(ctx context.Context) (map[string]string, error) {
 }
 
 // stillLost reports whether a reply that was given up did not go out otherwise.
-func (a *alarms) stillLost(ctx context.Context, id string) (bool, error) {
-	otherwise, err := a.sender.Replies.Otherwise(ctx, id)
+func (f *troubles) stillLost(ctx context.Context, id string) (bool, error) {
+	otherwise, err := f.sender.Replies.Otherwise(ctx, id)
 	return !otherwise, err
 }
 
 // failed lists the messages that failed lately.
-func (a *alarms) failed(ctx context.Context) ([]claybot.Outgoing, error) {
-	page, err := a.outbox.OutgoingPage(ctx, storage.OutgoingQuery{State: claybot.SendFailed, Limit: lostPage})
+func (f *troubles) failed(ctx context.Context) ([]claybot.Outgoing, error) {
+	page, err := f.outbox.OutgoingPage(ctx, storage.OutgoingQuery{State: claybot.SendFailed, Limit: lostPage})
 	return slices.DeleteFunc(page, func(o claybot.Outgoing) bool {
 		return time.Since(max(o.At, o.Tried).Time()) > lostFor
 	}), err
@@ -195,28 +208,28 @@ const (
 
 // deadRoutes finds groups whose route is dead, and tasks that answer on one. What a person
 // does with their own chat is up to them.
-func (a *alarms) deadRoutes(ctx context.Context) (map[string]string, error) {
-	dead := a.sender.Routes.AllDead()
+func (f *troubles) deadRoutes(ctx context.Context) (map[string]string, error) {
+	dead := f.sender.Routes.AllDead()
 	if len(dead) == 0 {
 		return nil, nil
 	}
 	all := make(map[string]string)
 	for _, r := range dead {
 		// Of Telegram, the id of a group is negative and that of a person is not.
-		if !a.instances().Direct(r.Connector, r.ChannelID, strings.TrimPrefix(r.ChannelID, "-")) {
+		if !f.instances().Direct(r.Connector, r.ChannelID, strings.TrimPrefix(r.ChannelID, "-")) {
 			all[deadGroup+r.String()] = fmt.Sprint(int64(r.Since))
 		}
 	}
-	page, err := a.failed(ctx)
+	page, err := f.failed(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, o := range page {
-		r, isDead := a.sender.Routes.Dead(o.Route)
+		r, isDead := f.sender.Routes.Dead(o.Route)
 		if !isDead || o.Agent == "" || all[deadGroup+r.String()] != "" {
 			continue
 		}
-		d, err := a.index.IndexedDescriptor(ctx, o.Agent)
+		d, err := f.index.IndexedDescriptor(ctx, o.Agent)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return nil, err
 		}
@@ -228,12 +241,12 @@ func (a *alarms) deadRoutes(ctx context.Context) (map[string]string, error) {
 }
 
 // renamed finds the chats that the settings name by an id that they have no more.
-func (a *alarms) renamed(context.Context) (map[string]string, error) {
+func (f *troubles) renamed(context.Context) (map[string]string, error) {
 	all := make(map[string]string)
-	if a.named == nil {
+	if f.named == nil {
 		return all, nil
 	}
-	for _, x := range a.people.Renamed(a.named()) {
+	for _, x := range f.people.Renamed(f.named()) {
 		all[x.Was+" "+x.Now] = x.Now
 	}
 	return all, nil
@@ -255,20 +268,20 @@ func sayDeadRoutes(v texts.Voice, fresh []string) string {
 
 // spent makes operators be told that a hard budget has stopped a run, with what the budget and
 // its limit are. It returns once that is durable.
-func (a *alarms) spent(ctx context.Context, key string, limit int64) error {
-	if a.marks == nil {
+func (f *troubles) spent(ctx context.Context, key string, limit int64) error {
+	if f.marks == nil {
 		return nil
 	}
 	value := fmt.Sprint(limit)
-	return a.marks.SetCheckpoint(ctx, budgetMark(key, value), value)
+	return f.marks.SetCheckpoint(ctx, budgetMark(key, value), value)
 }
 
 // budgetMark is the key of the mark of a budget that stopped runs at a limit.
 func budgetMark(key, limit string) string { return budgetPrefix + key + "/" + limit }
 
 // spentBudgets finds the budgets that stopped runs and of which operators may not know yet.
-func (a *alarms) spentBudgets(ctx context.Context) (map[string]string, error) {
-	list, err := a.marks.ListCheckpoints(ctx, budgetPrefix)
+func (f *troubles) spentBudgets(ctx context.Context) (map[string]string, error) {
+	list, err := f.marks.ListCheckpoints(ctx, budgetPrefix)
 	all, beyond := make(map[string]string), make(map[string]string)
 	for i, m := range list {
 		if i >= knownMost { // no operator could be reached for long
@@ -278,17 +291,17 @@ func (a *alarms) spentBudgets(ctx context.Context) (map[string]string, error) {
 		all[strings.TrimSuffix(strings.TrimPrefix(m.Key, budgetPrefix), "/"+m.Value)] = m.Value
 	}
 	if err == nil && len(beyond) > 0 {
-		err = a.marks.SetCheckpoints(ctx, beyond)
+		err = f.marks.SetCheckpoints(ctx, beyond)
 	}
 	return all, err
 }
 
 // fullDisk finds out whether the disk of this member is nearly full.
-func (a *alarms) fullDisk(context.Context) (map[string]string, error) {
-	if a.disk == nil {
+func (f *troubles) fullDisk(context.Context) (map[string]string, error) {
+	if f.disk == nil {
 		return nil, nil
 	}
-	disk, err := a.disk()
+	disk, err := f.disk()
 	if err != nil || !disk.NearlyFull() {
 		return nil, nil //nolint:nilerr // how full it is is unknown
 	}
@@ -299,8 +312,8 @@ func (a *alarms) fullDisk(context.Context) (map[string]string, error) {
 // the notice about that cannot be stored either, so it is tried again until the store works. The
 // time is the key, not the member: its name may be another one after a restart, and members share
 // a store.
-func (a *alarms) fullStore(context.Context) (map[string]string, error) {
-	at := a.filled()
+func (f *troubles) fullStore(context.Context) (map[string]string, error) {
+	at := f.filled()
 	if at.IsZero() || time.Since(at) > fullFor {
 		return nil, nil
 	}
@@ -326,76 +339,4 @@ func nearKnown(known map[string]string, key string) bool {
 
 func sayFull(v texts.Voice, fresh []string) string {
 	return v.StoreFilled(filledAt(fresh[len(fresh)-1]))
-}
-
-// outage returns m with the start under which the last gap of its connector is known, if m is
-// about the same outage: each member knows another time at which the source delivered last. It
-// returns once the gap is durable. The caller holds the claim of the gaps of the connector.
-func (a *alarms) outage(ctx context.Context, m connectors.Missed) (connectors.Missed, error) {
-	if a.marks == nil {
-		return m, nil
-	}
-	var last connectors.Missed
-	text, err := a.marks.Checkpoint(ctx, outagePrefix+m.Connector)
-	if err == nil && json.Unmarshal([]byte(text), &last) == nil && last.From.Before(m.To) && m.From.Before(last.To.Add(-outageSlack)) {
-		m.From, m.Assumed = last.From, last.Assumed
-		return m, nil
-	}
-	if err == nil {
-		b, _ := json.Marshal(m) // the times of this era always encode
-		err = a.marks.SetCheckpoint(ctx, outagePrefix+m.Connector, string(b))
-	}
-	if err != nil {
-		return m, fmt.Errorf("store a gap of %s: %w", m.Connector, err)
-	}
-	return m, nil
-}
-
-// missed makes operators be told that messages of all chats of a connector may be missing. It
-// returns once that is durable.
-func (a *alarms) missed(ctx context.Context, m connectors.Missed) error {
-	if a.marks == nil {
-		return nil
-	}
-	b, err := json.Marshal(m)
-	a.gaps.Store(true)
-	if err == nil {
-		err = a.marks.SetCheckpoint(ctx, fmt.Sprintf("%s%s/%d", gapPrefix, m.Connector, m.From.Unix()), string(b))
-	}
-	if err != nil {
-		return fmt.Errorf("store that messages of %s may be missing: %w", m.Connector, err)
-	}
-	return nil
-}
-
-// tellGaps tells operators of gaps, each once. An operator who wrote lately on the connector
-// has read of it there. A gap of which they cannot be told keeps back no other.
-func (a *alarms) tellGaps(ctx context.Context) error {
-	a.gaps.Store(false)
-	all, err := a.marks.ListCheckpoints(ctx, gapPrefix)
-	if err != nil || len(all) > 0 {
-		a.gaps.Store(true)
-	}
-	errs := []error{err}
-	for _, mark := range all {
-		told, err := a.tellGap(ctx, mark.Value)
-		if err == nil && told > 0 { // the key names the gap: a newer one has another
-			err = a.marks.SetCheckpoints(ctx, map[string]string{mark.Key: ""})
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-// tellGap tells operators of one gap and returns how many it can tell.
-func (a *alarms) tellGap(ctx context.Context, text string) (told int, err error) {
-	var m connectors.Missed
-	if json.Unmarshal([]byte(text), &m) != nil {
-		return 1, nil // what is damaged is dropped
-	}
-	reads := func(e storage.IndexEntry, r claybot.Route) bool {
-		return r.Connector == m.Connector && !e.LastUserAt.Time().Before(m.From.Add(-gapRecent))
-	}
-	key := fmt.Sprintf("gap/operators/%s/%d", m.Connector, m.From.Unix())
-	return a.people.TellOperators(ctx, key, reads, func(v texts.Voice) string { return v.GapOperators(m) })
 }
