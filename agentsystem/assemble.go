@@ -202,7 +202,7 @@ func (a *assembly) makeOverview() {
 			People: s.People, Profiles: s.Profiles, Questions: s.Questions, Subagents: s.Subagents.Directory, Worker: s.Worker, Inboxes: a.inboxes,
 			Connectors: s.supervisor, Standby: s.supervisor.standby, Held: s.supervisor.holdback.Held, Parked: counts, DeadRoutes: s.deliverer.Routes.AllDead, Quota: a.quota(), Membership: a.Members, Hub: a.Hub,
 		},
-		Reports: a.Reports, SwitchedOff: a.SwitchedOff, Skills: a.skillCommands, Access: a.Admission, Named: a.Settings.People, Zone: a.Zone, Version: a.Version, Log: a.Log,
+		Reports: a.Reports, SwitchedOff: a.SwitchedOff, Skills: a.skillCommands, Access: a.Admission, Named: a.PeopleSettings.People, Zone: a.Zone, Version: a.Version, Log: a.Log,
 	})
 }
 

@@ -148,14 +148,14 @@ func (c *clusterRig) start() *member {
 	}
 	m.cfg = agentsystem.Config{
 		Stores: m.fuse.stores(stores), Log: log, Version: "test", Hub: hub, Members: m.members,
+		PeopleSettings: agentsystem.PeopleSettings{Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} }},
 		Settings: agentsystem.Settings{
-			Profile:   func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
-			Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} },
+			Profile: func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
 		},
 	}
 	if c.finds != nil {
 		m.cfg.Operators = func() []string { return []string{"chat/boss"} }
-		m.cfg.Settings.Instances = func() chatplatforms.Instances { return chatplatforms.Instances{"chat": "telegram"} }
+		m.cfg.Instances = func() chatplatforms.Instances { return chatplatforms.Instances{"chat": "telegram"} }
 		m.cfg.Reports.Findings = func(overview.Status) []overview.Finding { return c.finds(m) }
 	}
 	m.system = agentsystem.New(m.cfg)

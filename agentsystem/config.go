@@ -80,51 +80,14 @@ type Stores struct {
 	Parking storage.Parking
 }
 
-// Settings are read at every decision, so that a change applies at once. Only Profile and
-// Admission must be set.
+// Settings say how agents behave. They are read at every decision, so that a change applies at
+// once, and so are those of people and of messages. Only Profile must be set.
 type Settings struct {
-	Profile   func(claybot.Descriptor) profiles.Profile
-	Admission func() people.Access
-	// Named lists the chats that the settings name, as connector:id: operators are told of those
-	// that have a new id; nil: none.
-	Named func() []string
+	Profile func(claybot.Descriptor) profiles.Profile
 	// Society bounds how agents deal with other agents; nil: subagents.DefaultLimits.
 	Society func() subagents.Limits
-	// UserSecrets is what happens to secrets in messages of people; nil: MaskSecrets.
-	UserSecrets func() UserSecrets
-	// RunsPerMinute is how many messages a person may write within a minute to start runs;
-	// nil, and 0: any number.
-	RunsPerMinute func() int
-	// FilesPerOwner is how many bytes of files the owner of agents may have sent; nil, and 0:
-	// any number.
-	FilesPerOwner func() int64
-	// OwnThreads says that each thread or topic of a channel is a conversation of its own,
-	// with its own agent; nil: never. Otherwise a person has one agent per channel.
-	OwnThreads func() bool
-	// NoteEdits says that an agent is told when a person edits a message that it has read
-	// already; nil: never.
-	NoteEdits func() bool
-	// Operators are the people who run this claybot, besides those on the web page and
-	// the terminal, as "connector/userId".
-	Operators func() []string
-	// People are the people of the configuration: their ids, as "connector/userId", by their
-	// names; nil: none.
-	People func() map[string][]string
-	// Instances returns the platforms of the connectors that are not named as theirs; nil: there
-	// are none.
-	Instances func() platforms.Instances
-	// ParseAllowed reads a person or a channel as /allow names it, connector:id; nil: any
-	// connector and any id. An error says in words what is wrong.
-	ParseAllowed func(string) (connector, subject string, err error)
 	// Flows are the workflows; nil: there are none.
 	Flows Flows
-	// Zone is where the people are, for the times that they read; nil, or a nil result,
-	// is UTC.
-	Zone func() *time.Location
-	// Language is that of people whose own one is unknown; nil: English.
-	Language func() texts.Language
-	// Replaced are texts of the operator in place of those of the catalogue; nil: none.
-	Replaced func() texts.Replaced
 	// SwitchedOff returns the error that every run of an agent ends with while a setting
 	// is bad; nil while none is.
 	SwitchedOff func(context.Context, claybot.Agent) *runs.Error
@@ -140,6 +103,52 @@ type Settings struct {
 	// CheckEdit says why a person may not approve a call with the arguments that they
 	// gave it; see tools.Set.Editable. nil: no arguments are edited.
 	CheckEdit func(claybot.Agent, claybot.ToolCall) error
+}
+
+// PeopleSettings say who people are, what they may, and how claybot speaks to them. Only
+// Admission must be set.
+type PeopleSettings struct {
+	Admission func() people.Access
+	// Operators are the people who run this claybot, besides those on the web page and
+	// the terminal, as "connector/userId".
+	Operators func() []string
+	// People are the people of the configuration: their ids, as "connector/userId", by their
+	// names; nil: none.
+	People func() map[string][]string
+	// Named lists the chats that the settings name, as connector:id: operators are told of those
+	// that have a new id; nil: none.
+	Named func() []string
+	// Instances returns the platforms of the connectors that are not named as theirs; nil: there
+	// are none.
+	Instances func() platforms.Instances
+	// ParseAllowed reads a person or a channel as /allow names it, connector:id; nil: any
+	// connector and any id. An error says in words what is wrong.
+	ParseAllowed func(string) (connector, subject string, err error)
+	// Zone is where the people are, for the times that they read; nil, or a nil result,
+	// is UTC.
+	Zone func() *time.Location
+	// Language is that of people whose own one is unknown; nil: English.
+	Language func() texts.Language
+	// Replaced are texts of the operator in place of those of the catalogue; nil: none.
+	Replaced func() texts.Replaced
+}
+
+// MessageSettings say what becomes of the messages of people. All may be nil.
+type MessageSettings struct {
+	// UserSecrets is what happens to secrets in messages of people; nil: MaskSecrets.
+	UserSecrets func() UserSecrets
+	// RunsPerMinute is how many messages a person may write within a minute to start runs;
+	// nil, and 0: any number.
+	RunsPerMinute func() int
+	// FilesPerOwner is how many bytes of files the owner of agents may have sent; nil, and 0:
+	// any number.
+	FilesPerOwner func() int64
+	// OwnThreads says that each thread or topic of a channel is a conversation of its own,
+	// with its own agent; nil: never. Otherwise a person has one agent per channel.
+	OwnThreads func() bool
+	// NoteEdits says that an agent is told when a person edits a message that it has read
+	// already; nil: never.
+	NoteEdits func() bool
 }
 
 // Flows are the workflows that messages start.
@@ -174,6 +183,8 @@ func (l Limits) slots() int {
 type Config struct {
 	Stores
 	Settings
+	PeopleSettings
+	MessageSettings
 	Limits
 	// Members is this process's membership in its cluster. Its Run begins before that of
 	// the AgentSystem and ends after it. nil: cluster.Alone under the id Node.

@@ -206,11 +206,11 @@ func inPair(t *testing.T, loss float64, test func(p *pair)) {
 					Later: p.db, Texts: p.db, Asked: p.db, Parking: p.db,
 				},
 				Log: slog.New(slog.DiscardHandler), Members: members, Version: "test",
-				Hub: runs.NewSharedHub(func(h storage.Notification) { p.tell(name, h) }),
+				Hub:            runs.NewSharedHub(func(h storage.Notification) { p.tell(name, h) }),
+				PeopleSettings: agentsystem.PeopleSettings{Admission: func() people.Access { return p.access }},
 				Settings: agentsystem.Settings{
-					Models:    func(claybot.Agent) []string { return []string{"small", "large"} },
-					Profile:   func(claybot.Descriptor) profiles.Profile { return profiles.Profile{Policy: oneByOne} },
-					Admission: func() people.Access { return p.access },
+					Models:  func(claybot.Agent) []string { return []string{"small", "large"} },
+					Profile: func(claybot.Descriptor) profiles.Profile { return profiles.Profile{Policy: oneByOne} },
 				},
 			})
 			s.Handle("react", speller{})

@@ -206,9 +206,9 @@ func (c *clusterRig) startBehind(p *postgrestest.Proxy) *member {
 			Later: db, Texts: db, Asked: db, Parking: db,
 		},
 		Log: log, Version: "test", Hub: runs.NewHub(), Members: m.members,
+		PeopleSettings: agentsystem.PeopleSettings{Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} }},
 		Settings: agentsystem.Settings{
-			Profile:   func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
-			Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} },
+			Profile: func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
 		},
 	})
 	set := (&bench{acted: make(map[string]int), fuse: func() *fuse { return m.fuse }}).set(c.T)

@@ -198,9 +198,7 @@ func TestLeasesLostAreCounted(t *testing.T) {
 func TestAloneAsNode(t *testing.T) {
 	s := agentsystem.New(agentsystem.Config{
 		Members: cluster.Alone(storage.Member{ID: "a/1", Name: "a", Version: "v"}), Limits: agentsystem.Limits{MaxRuns: 7},
-		Settings: agentsystem.Settings{
-			Admission: func() people.Access { return people.Access{} },
-		},
+		PeopleSettings: agentsystem.PeopleSettings{Admission: func() people.Access { return people.Access{} }},
 	})
 	all, err := s.Overview.Members(t.Context())
 	if err != nil || len(all) != 1 {

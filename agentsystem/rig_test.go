@@ -187,19 +187,23 @@ func (r *rig) start() {
 		Boots: fusedBoots{r.boots, r.fuse}, Hooks: r.hooks,
 
 		Transcribe: r.transcribe, Speak: r.sayer, Reports: r.reports, Limits: agentsystem.Limits{Grace: r.grace, MaxRuns: r.maxRuns},
-		Settings: agentsystem.Settings{
-			Models:        func(claybot.Agent) []string { return []string{"small", "large"} },
-			Tools:         func(claybot.Agent) []string { return []string{"look", "pay"} },
-			Profile:       func(claybot.Descriptor) profiles.Profile { r.mu.Lock(); defer r.mu.Unlock(); return r.profile },
-			Admission:     func() people.Access { r.mu.Lock(); defer r.mu.Unlock(); return r.access },
-			Society:       func() subagents.Limits { r.mu.Lock(); defer r.mu.Unlock(); return r.society },
-			Operators:     func() []string { return []string{"chat/boss"} },
+		PeopleSettings: agentsystem.PeopleSettings{
+			Admission: func() people.Access { r.mu.Lock(); defer r.mu.Unlock(); return r.access },
+			Operators: func() []string { return []string{"chat/boss"} },
+			Instances: func() chatplatforms.Instances { return r.instances },
+			Named:     func() []string { return r.named },
+		},
+		MessageSettings: agentsystem.MessageSettings{
 			RunsPerMinute: func() int { return r.runsPerMinute },
 			FilesPerOwner: func() int64 { return r.filesPerOwner },
 			OwnThreads:    func() bool { return r.ownThreads },
-			Flows:         r.flows,
-			Instances:     func() chatplatforms.Instances { return r.instances },
-			Named:         func() []string { return r.named },
+		},
+		Settings: agentsystem.Settings{
+			Models:  func(claybot.Agent) []string { return []string{"small", "large"} },
+			Tools:   func(claybot.Agent) []string { return []string{"look", "pay"} },
+			Profile: func(claybot.Descriptor) profiles.Profile { r.mu.Lock(); defer r.mu.Unlock(); return r.profile },
+			Society: func() subagents.Limits { r.mu.Lock(); defer r.mu.Unlock(); return r.society },
+			Flows:   r.flows,
 			Skills: func(context.Context, claybot.Agent) ([]connectors.Command, error) {
 				if r.skills == nil {
 					return nil, nil

@@ -11,7 +11,9 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
 
@@ -76,7 +78,7 @@ func TestSupervise(t *testing.T) {
 // unknown which there are.
 func TestReady(t *testing.T) {
 	t.Parallel()
-	if ready, why := agentsystem.New(agentsystem.Config{}).Overview.Ready(); ready || why == "" {
+	if ready, why := agentsystem.New(agentsystem.Config{Members: cluster.Alone(storage.Member{})}).Overview.Ready(); ready || why == "" {
 		t.Errorf("ready before the start: %q", why)
 	}
 	bubble(t, func(r *rig) {

@@ -157,12 +157,12 @@ func newHouse(t *testing.T, connect func(db *sqlite.DB) connectors.Connector) *h
 			Agents: agents, Index: db, Inbox: db, Runs: db, Outbox: db, Access: db, Counts: db, Later: db, Texts: db, Asked: db, Parking: db,
 		},
 		Log: slog.New(slog.DiscardHandler), Node: "node", Version: "test", Hub: hub,
+		PeopleSettings: agentsystem.PeopleSettings{Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} }},
 		Settings: agentsystem.Settings{
-			Models:    func(claybot.Agent) []string { return []string{"poet"} },
-			Tools:     func(claybot.Agent) []string { return []string{"file"} },
-			Profile:   func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
-			Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} },
-			Society:   func() subagents.Limits { return subagents.DefaultLimits },
+			Models:  func(claybot.Agent) []string { return []string{"poet"} },
+			Tools:   func(claybot.Agent) []string { return []string{"file"} },
+			Profile: func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
+			Society: func() subagents.Limits { return subagents.DefaultLimits },
 		},
 	})
 	spec := tools.Spec{Tool: llm.Tool{Name: "file", Description: "sends a file"}, Effect: tools.Idempotent, Timeout: time.Minute}

@@ -19,6 +19,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/budgets"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/cron"
 	"github.com/claybot/claybot/connectors/heartbeat"
@@ -94,15 +95,18 @@ func (r *rig) begin() {
 	log := slog.New(slog.DiscardHandler)
 	hub := runs.NewHub()
 	r.db, r.agents = webtest.OpenStores(r.Context(), r, r.dir, hub, log)
+	node := "node-" + string(claybot.NewID())
 	r.system = agentsystem.New(agentsystem.Config{
 		Stores: webtest.StoresOf(r.db, r.agents),
-		Log:    log, Node: "node-" + string(claybot.NewID()), Version: "test", Hub: hub, Limits: agentsystem.Limits{Grace: time.Nanosecond},
+		Log:    log, Members: cluster.Alone(storage.Member{ID: node, Name: node, Version: "test"}), Version: "test", Hub: hub, Limits: agentsystem.Limits{Grace: time.Nanosecond},
+		PeopleSettings: agentsystem.PeopleSettings{
+			Admission: func() people.Access {
+				return people.Access{Mode: people.AccessPairing, Trusted: []string{"web", claybot.ConnectorAPI}}
+			},
+		},
 		Settings: agentsystem.Settings{
 			Profile: func(d claybot.Descriptor) profiles.Profile {
 				return profiles.Profile{Name: "default", Model: "script", MaxSteps: 9, Engine: r.engine}
-			},
-			Admission: func() people.Access {
-				return people.Access{Mode: people.AccessPairing, Trusted: []string{"web", claybot.ConnectorAPI}}
 			},
 			Models: func(claybot.Agent) []string { return []string{"script", "other"} },
 			Tools:  func(claybot.Agent) []string { return append([]string{"wait", "ask_user"}, names(r.tools)...) },

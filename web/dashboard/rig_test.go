@@ -18,6 +18,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/webchat"
 	"github.com/claybot/claybot/llm"
@@ -150,13 +151,15 @@ func (r *rig) start() {
 func (r *rig) systemConfig(log *slog.Logger) agentsystem.Config {
 	return agentsystem.Config{
 		Stores: webtest.StoresOf(r.db, r.agents),
-		Log:    log, Node: "rig", Version: "test", Hub: r.hub, Limits: agentsystem.Limits{Grace: time.Millisecond},
+		Log:    log, Members: cluster.Alone(storage.Member{ID: "rig", Name: "rig", Version: "test"}), Version: "test", Hub: r.hub, Limits: agentsystem.Limits{Grace: time.Millisecond},
+		PeopleSettings: agentsystem.PeopleSettings{
+			Admission: func() people.Access {
+				return people.Access{Mode: people.AccessPairing, Trusted: []string{"web"}}
+			},
+		},
 		Settings: agentsystem.Settings{
 			Profile: func(claybot.Descriptor) profiles.Profile {
 				return profiles.Profile{Name: "plain", Engine: r.engine, Model: "demo", Prompt: "You are a test.", MaxSteps: 20}
-			},
-			Admission: func() people.Access {
-				return people.Access{Mode: people.AccessPairing, Trusted: []string{"web"}}
 			},
 			Flows:  r.workflows,
 			Models: func(claybot.Agent) []string { return []string{"demo", "second"} },

@@ -15,6 +15,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
@@ -22,6 +23,7 @@ import (
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs/react"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
 	"github.com/claybot/claybot/tools"
@@ -112,12 +114,14 @@ func newRig(t *testing.T, cfg Config, log *slog.Logger, replies ...llmtest.Reply
 			Agents: agents, Index: db, Inbox: db, Runs: db, Outbox: db, Access: db, Counts: db, Later: db, Texts: db,
 			Asked: db, Parking: db,
 		},
-		Log: log, Node: "node", Version: "test", Meter: r.metrics,
-		Settings: agentsystem.Settings{
-			Profile: func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
+		Log: log, Members: cluster.Alone(storage.Member{ID: "node", Name: "node", Version: "test"}), Version: "test", Meter: r.metrics,
+		PeopleSettings: agentsystem.PeopleSettings{
 			Admission: func() people.Access {
 				return people.Access{Allow: []string{"chat:ann"}, Mode: people.AccessAllowlist}
 			},
+		},
+		Settings: agentsystem.Settings{
+			Profile: func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
 		},
 	})
 	set, err := tools.NewSet(tool("look", nil), tool("pay", io.ErrClosedPipe))
