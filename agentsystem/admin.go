@@ -3,11 +3,9 @@ package agentsystem
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
@@ -27,18 +25,15 @@ type Admin struct {
 	index       Index
 	inbox       storage.Inbox
 	runs        storage.RunReader
-	outbox      Outbox
 	inboxes     *inbox.Inboxes
 	intake      *intake
 	parking     *parking
 	results     *results
-	sender      *delivery.Deliverer
 	people      *people.Directory
 	profiles    *profiles.Profiles
 	subagents   *subagents.Supervisor
 	faults      *worker.Faults
 	overhearing *overhearing
-	log         *slog.Logger
 }
 
 // cancel posts a message that ends what an agent does.
@@ -240,33 +235,4 @@ func (a *Admin) agentsOf(ctx context.Context, connector, id string) ([]storage.I
 		}
 	}
 	return entries, err
-}
-
-// RetryOutgoing sends a failed message again, or a waiting one at once. It returns
-// storage.ErrNotFound or storage.ErrState where there is none such. Its route is revived
-// first, so that no member refuses the message by the mark that the retry is to lift.
-func (a *Admin) RetryOutgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
-	o, err := a.outbox.OutgoingByID(ctx, id)
-	if err == nil && (o.State == claybot.SendFailed || o.State == claybot.SendWaiting) {
-		_, err = a.sender.Routes.Revive(ctx, o.Route.Connector, o.Route.ChannelID)
-	}
-	if err == nil {
-		o, err = a.outbox.Retry(ctx, id)
-	}
-	return a.changed(o, err, "retried")
-}
-
-// DropOutgoing drops a message that was not sent; errors as RetryOutgoing.
-func (a *Admin) DropOutgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
-	o, err := a.outbox.Discard(ctx, id, delivery.CauseDropped)
-	return a.changed(o, err, "dropped")
-}
-
-// changed makes the change of an outgoing message count.
-func (a *Admin) changed(o claybot.Outgoing, err error, change string) (claybot.Outgoing, error) {
-	if err == nil {
-		a.log.Info("outgoing message changed", "outgoing", o.ID, "change", change)
-		a.sender.Refresh(o)
-	}
-	return o, err
 }

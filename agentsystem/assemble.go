@@ -250,9 +250,10 @@ func (a *assembly) makeControl() {
 			work: a.work, members: a.Members, changed: s.follower.changed, profile: a.Profile, log: a.Log,
 		},
 		Admin: &Admin{
-			agents: a.Agents, index: a.Index, inbox: a.Inbox, runs: a.Runs, outbox: a.Outbox, inboxes: a.inboxes, intake: a.intake, parking: a.parking,
-			results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, subagents: s.Subagents.Supervisor, faults: &s.Worker.Faults, overhearing: s.overhearing, log: a.Log,
+			agents: a.Agents, index: a.Index, inbox: a.Inbox, runs: a.Runs, inboxes: a.inboxes, intake: a.intake, parking: a.parking,
+			results: a.results, people: s.People, profiles: s.Profiles, subagents: s.Subagents.Supervisor, faults: &s.Worker.Faults, overhearing: s.overhearing,
 		},
+		Deliveries: &Deliveries{outbox: a.Outbox, sender: s.deliverer, log: a.Log},
 	}
 }
 

@@ -24,6 +24,7 @@ type Control struct {
 	*Undo
 	*Attachments
 	*Admin
+	*Deliveries
 	budgets budgets.Config // of NewLimiter
 }
 
