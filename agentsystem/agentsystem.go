@@ -59,14 +59,12 @@ type AgentSystem struct {
 	Output    *Output
 	Chats     *Chats
 
-	receiver    *receiver
-	supervisor  *supervisor
-	dispatcher  *dispatcher
-	follower    *follower
-	windows     *windows
-	deliverer   *delivery.Deliverer
-	overhearing *overhearing
-	loops       []func(context.Context) // upkeep, for as long as the AgentSystem works
+	receiver   *receiver
+	supervisor *supervisor
+	dispatcher *dispatcher
+	follower   *follower
+	deliverer  *delivery.Deliverer
+	loops      []func(context.Context) // upkeep, for as long as the AgentSystem works
 }
 
 var (
@@ -159,7 +157,7 @@ func (s *AgentSystem) Shares(d claybot.Descriptor) bool { return s.receiver.plac
 
 // Overheard implements connectors.Listener.
 func (s *AgentSystem) Overheard(ctx context.Context, all []connectors.Overheard) error {
-	return s.overhearing.overheard(ctx, all)
+	return s.receiver.overhearing.overheard(ctx, all)
 }
 
 // Reacted implements connectors.ReactionHandler.
@@ -230,7 +228,7 @@ func (s *AgentSystem) Turn(ctx context.Context, claim string) (context.Context, 
 // Opened is called before a user opens d's conversation on this member. From then on the
 // window shows what its runs do, whichever member works on them.
 func (s *AgentSystem) Opened(ctx context.Context, d claybot.Descriptor) error {
-	if err := s.windows.opened(ctx, d); err != nil {
+	if err := s.follower.windows.opened(ctx, d); err != nil {
 		return fmt.Errorf("open the conversation: %w", err)
 	}
 	return nil
@@ -242,5 +240,5 @@ func (s *AgentSystem) Working() int { return s.dispatcher.inboxes.Working() }
 // Reschedule recomputes the due times of waiting messages, removes what was kept of groups
 // that is not to be kept any more, and ends the roles of people without access. Call it after the profiles or the access changed.
 func (s *AgentSystem) Reschedule(ctx context.Context) error {
-	return errors.Join(s.dispatcher.reschedule(ctx, ""), s.overhearing.sweep(ctx), s.People.EndRoles(ctx))
+	return errors.Join(s.dispatcher.reschedule(ctx, ""), s.receiver.overhearing.sweep(ctx), s.People.EndRoles(ctx))
 }

@@ -24,15 +24,16 @@ import (
 // first and filled in later.
 type assembly struct {
 	Config
-	system  *AgentSystem
-	agents  *storage.Bounded
-	inboxes *inbox.Inboxes
-	work    *runs.AtWork
-	intake  *intake
-	parking *parking
-	results *results
-	pending *pendingCalls
-	hooks   *runs.HookCaller
+	system      *AgentSystem
+	agents      *storage.Bounded
+	inboxes     *inbox.Inboxes
+	work        *runs.AtWork
+	intake      *intake
+	parking     *parking
+	overhearing *overhearing
+	results     *results
+	pending     *pendingCalls
+	hooks       *runs.HookCaller
 }
 
 // New returns an AgentSystem that does nothing before Run. Engines are added with Handle.
@@ -46,7 +47,7 @@ func New(cfg Config) *AgentSystem {
 	}
 	s := a.system
 	s.follower = &follower{changed: new(inbox.Signal), freed: new(inbox.Signal)}
-	s.windows = &windows{
+	s.follower.windows = &windows{
 		members: a.Members, changed: s.follower.changed, index: a.Index, runs: a.Runs, receipts: a.Inbox, hub: a.Hub, work: a.work, log: a.Log,
 		opening: make(map[string]opening),
 	}
@@ -140,8 +141,8 @@ func (a *assembly) makeAgents() {
 		People: s.People, Work: a.work, Clock: a.Members, Limits: a.Society, Permissions: s.Profiles.Permissions,
 		Profile: func(d claybot.Descriptor) string { return a.Profile(d).Name }, Flow: a.flow, Log: a.Log,
 	})
-	s.overhearing = &overhearing{a.Chatter, a.Profile, s.People, a.intake.masked, a.Log}
-	s.Chats = &Chats{a.work, a.connector, s.overhearing, a.intake.masked, a.Log}
+	a.overhearing = &overhearing{a.Chatter, a.Profile, s.People, a.intake.masked, a.Log}
+	s.Chats = &Chats{a.work, a.connector, a.overhearing, a.intake.masked, a.Log}
 	s.Worker = worker.New(worker.Config{
 		Stores: worker.Stores{
 			Agents: a.Agents, Histories: a.Agents, Files: a.Agents, Index: a.Index, Leases: a.Inbox, Receipts: a.Inbox,
@@ -151,7 +152,7 @@ func (a *assembly) makeAgents() {
 			Boxes: a.inboxes, Waiters: &a.results.waiters, Deliverer: s.deliverer, People: s.People, Profiles: s.Profiles, Questions: s.Questions,
 			Subagents: s.Subagents.Supervisor, Hub: a.Hub, AtWork: a.work, Connector: a.connector, Active: a.active, Complete: a.intake.complete, DropDoomed: a.results.dropDoomed,
 			Queued: func(id claybot.AgentID) <-chan struct{} { return s.dispatcher.queue.Over(id) },
-			First:  s.windows.shown.first, Said: s.Chats.read, Quota: a.quota(), Flows: a.Flows,
+			First:  s.follower.windows.shown.first, Said: s.Chats.read, Quota: a.quota(), Flows: a.Flows,
 		},
 		Members: a.Members, Meter: a.Meter, Hooks: a.hooks, Transcribe: a.Transcribe, Speak: a.Speak, Log: a.Log,
 	})
@@ -184,7 +185,7 @@ func (a *assembly) makeAgents() {
 		},
 		replacing: make(chan struct{}, 1), connectors: make(map[string]connectors.Connector), tenures: make(map[string]*tenure),
 	}
-	s.windows.connectors = s.supervisor.All
+	s.follower.windows.connectors = s.supervisor.All
 	s.Output = &Output{files: a.Agents, sender: s.deliverer, outbox: a.Outbox, people: s.People, profiles: s.Profiles, index: a.Index, readers: s.Subagents.Directory.Readers, work: a.work, connector: a.connector, active: a.active, log: a.Log}
 }
 
@@ -218,7 +219,7 @@ func (a *assembly) makeIntake() {
 		subagents: s.Subagents.Supervisor, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, secrets: a.UserSecrets, subject: a.ParseAllowed, most: a.RunsPerMinute, flood: flood{window: floodWindow}, bots: flood{window: botWindow},
 		repeats: repeating{a.Index, s.People}, noteEdits: a.NoteEdits, skills: a.skillCommands, log: a.Log,
 	}
-	follow := &moves{agents: a.agents, index: a.Index, outbox: a.Outbox, parked: a.Parking, named: a.Named, people: s.People, sender: s.deliverer, worker: s.Worker, members: a.Members, overhearing: s.overhearing, pending: a.pending, log: a.Log}
+	follow := &moves{agents: a.agents, index: a.Index, outbox: a.Outbox, parked: a.Parking, named: a.Named, people: s.People, sender: s.deliverer, worker: s.Worker, members: a.Members, overhearing: a.overhearing, pending: a.pending, log: a.Log}
 	*a.parking = parking{
 		flows: a.Flows, marks: a.Marks,
 		moves: follow, store: a.Parking, index: a.Index, receipts: a.Inbox, intake: a.intake, people: s.People, sender: s.deliverer, worker: s.Worker,
@@ -226,9 +227,9 @@ func (a *assembly) makeIntake() {
 	}
 	spelled := spelling{s.People, a.connector}
 	s.receiver = &receiver{
-		agents: a.agents, index: a.Index, people: s.People, places: conversations{a.OwnThreads, a.Profile, a.Index, a.Runs, s.People, a.Inbox, spelled, a.Marks}, buttons: s.Questions.Buttons, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending, overhearing: s.overhearing,
-		moves:   follow,
-		ratings: a.Runs, reactions: reactions{a.Profile, a.Index, a.Runs, a.Outbox, a.Inbox, spelled, a.Log}, meter: a.Meter, log: a.Log,
+		index: a.Index, people: s.People, places: conversations{a.OwnThreads, a.Profile, a.Index, a.Runs, s.People, a.Inbox, spelled, a.Marks}, buttons: s.Questions.Buttons, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending, overhearing: a.overhearing,
+		moves:     follow,
+		reactions: reactions{a.Profile, a.Index, a.Runs, a.Outbox, a.Inbox, spelled, a.Log}, meter: a.Meter, log: a.Log,
 		notices: &notices{index: a.Index, people: s.People, sender: s.deliverer, gaps: s.supervisor.alarms.gaps, members: a.Members, log: a.Log},
 	}
 }
@@ -251,7 +252,7 @@ func (a *assembly) makeControl() {
 		},
 		Admin: &Admin{
 			agents: a.Agents, index: a.Index, inbox: a.Inbox, runs: a.Runs, inboxes: a.inboxes, intake: a.intake, parking: a.parking,
-			results: a.results, people: s.People, profiles: s.Profiles, subagents: s.Subagents.Supervisor, faults: &s.Worker.Faults, overhearing: s.overhearing,
+			results: a.results, people: s.People, profiles: s.Profiles, subagents: s.Subagents.Supervisor, faults: &s.Worker.Faults, overhearing: a.overhearing,
 		},
 		Deliveries: &Deliveries{outbox: a.Outbox, sender: s.deliverer, log: a.Log},
 	}
@@ -264,6 +265,6 @@ func (a *assembly) makeLoops() {
 	f.members, f.hub, f.inboxes, f.deliverer, f.people, f.profiles = a.Members, a.Hub, a.inboxes, s.deliverer, s.People, s.Profiles
 	f.subagents, f.questions, f.log = s.Subagents.Supervisor, s.Questions, a.Log
 	s.loops = []func(context.Context){
-		s.Subagents.Reminders.RemindAll, a.parking.retryAll, f.followTerms, f.repairAll, f.refreshAll, s.deliverer.Watch, s.windows.follow, s.supervisor.alarms.watch, s.overhearing.sweepAll, a.hooks.Run,
+		s.Subagents.Reminders.RemindAll, a.parking.retryAll, f.followTerms, f.repairAll, f.refreshAll, s.deliverer.Watch, s.follower.windows.follow, s.supervisor.alarms.watch, a.overhearing.sweepAll, a.hooks.Run,
 	}
 }

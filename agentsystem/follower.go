@@ -42,6 +42,7 @@ type follower struct {
 	profiles  *profiles.Profiles
 	subagents *subagents.Supervisor
 	questions *questions.Questions
+	windows   *windows // that show what they do
 	log       *slog.Logger
 
 	changed *inbox.Signal // another member has written something

@@ -21,7 +21,7 @@ import (
 type reactions struct {
 	profile  func(claybot.Descriptor) profiles.Profile
 	index    Index
-	runs     storage.RunReader
+	runs     Runs
 	sent     Outbox
 	receipts storage.Receipts
 	spelling spelling
@@ -95,7 +95,7 @@ func (r *receiver) react(ctx context.Context, by claybot.Descriptor, x connector
 	f := claybot.Feedback{
 		By: by.OwnerID(), Message: x.Message, Emoji: x.Emoji[0], Vote: claybot.Vote(means), At: x.At, Withdrawn: x.Removed,
 	}
-	changed, err := r.ratings.Rate(ctx, to.run, f)
+	changed, err := r.reactions.runs.Rate(ctx, to.run, f)
 	switch {
 	case errors.Is(err, storage.ErrTooMany):
 		r.log.Warn("a run has all the feedback that it keeps", "run", to.run, "user", x.UserID)

@@ -21,7 +21,6 @@ import (
 
 // A receiver takes what connectors bring: messages, answers, and news of channels.
 type receiver struct {
-	agents      *storage.Bounded
 	index       Index
 	people      *people.Directory
 	places      conversations
@@ -33,7 +32,6 @@ type receiver struct {
 	pending     *pendingCalls
 	overhearing *overhearing
 	moves       *moves
-	ratings     storage.Ratings
 	// reactions find what emoji of people mean.
 	reactions reactions
 	meter     Meter
