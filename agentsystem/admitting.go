@@ -28,7 +28,7 @@ func (i *intake) known(ctx context.Context, agent claybot.Agent, m claybot.Agent
 		return i.named(ctx, agent, m)
 	}
 	if m.Type == claybot.MessageUser && m.Command != "" {
-		if !m.FirstHand || !i.byOperator(agent, m) {
+		if !m.FirstHand || !byOperator(i.people, agent, m) {
 			m.Command = ""
 			return m, nil
 		}
@@ -40,7 +40,7 @@ func (i *intake) known(ctx context.Context, agent claybot.Agent, m claybot.Agent
 	if err := i.people.RefreshRole(ctx, author(agent, m)); err != nil { // another member may have changed the role of the sender
 		return m, err
 	}
-	if !i.byOperator(agent, m) {
+	if !byOperator(i.people, agent, m) {
 		m.Command, m.Text = connectors.Unknown, "/"+m.Command
 		return m, nil
 	}
@@ -51,63 +51,63 @@ func (i *intake) known(ctx context.Context, agent claybot.Agent, m claybot.Agent
 // role, the notice to the new person and the answer are stored with the command, so a redelivered command
 // does nothing: it counts no code as wrong that it has used up, and restores no access and no role that was
 // taken since.
-func (i *intake) admit(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (done storage.Posted, taken bool, err error) {
+func (o *orders) admit(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (done storage.Posted, taken bool, err error) {
 	if !admits(m) {
 		return done, false, nil
 	}
-	if before, err := i.questions.Texts.StoredAs(ctx, m.ID); err != nil || before.Type != "" {
+	if before, err := o.questions.Texts.StoredAs(ctx, m.ID); err != nil || before.Type != "" {
 		return done, true, inbox.Unfinished(err)
 	}
 	p := storage.Posting{To: agent.ID, Message: m, Skip: "command"}
 	var text string
 	switch v := texts.Of(ctx); {
-	case !i.people.ReadsCauses(agent, m) || i.people.AudienceOf(agent.Descriptor, claybot.Route{}).Place != "":
+	case !o.people.ReadsCauses(agent, m) || o.people.AudienceOf(agent.Descriptor, claybot.Route{}).Place != "":
 		text = v.In(texts.OperatorsAlone)
 	case m.Command == "allow":
-		p.Grant, text = i.allowed(ctx, m)
+		p.Grant, text = o.allowed(ctx, m)
 	case ordersRole(m):
-		p.Role, text, err = i.role(ctx, agent, m)
+		p.Role, text, err = o.role(ctx, agent, m)
 	default:
-		p.Grant, p.Replies, text, err = i.paired(ctx, m)
+		p.Grant, p.Replies, text, err = o.paired(ctx, m)
 	}
 	if err != nil {
 		return done, true, err
 	}
 	answer := func(text string) []claybot.Outgoing {
-		return i.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), text)
+		return o.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), text)
 	}
 	notices := p.Replies
 	p.Replies = append(answer(text), notices...)
-	if done, err = i.inboxes.Post(ctx, p); p.Role != nil && errors.Is(err, storage.ErrState) {
+	if done, err = o.inboxes.Post(ctx, p); p.Role != nil && errors.Is(err, storage.ErrState) {
 		p.Role, p.Replies = nil, answer(texts.Of(ctx).In(texts.RoleOfLastOwner))
-		done, err = i.inboxes.Post(ctx, p)
+		done, err = o.inboxes.Post(ctx, p)
 	}
 	if err != nil || !done.Added {
 		return done, true, err
 	}
 	if done.Role != nil {
-		i.people.NoteRole(*done.Role)
+		o.people.NoteRole(*done.Role)
 	}
 	if g := p.Grant; g != nil {
-		i.people.Remember(*g)
-		i.people.NoteApproved(ctx, *g)
-		i.log.Info("access granted in a chat", "connector", g.Connector, "subject", g.Subject, "by", author(agent, m))
+		o.people.Remember(*g)
+		o.people.NoteApproved(ctx, *g)
+		o.log.Info("access granted in a chat", "connector", g.Connector, "subject", g.Subject, "by", author(agent, m))
 	}
-	i.accepted(ctx, agent, m, done)
+	o.accepting.accepted(ctx, agent, m, done)
 	return done, true, nil
 }
 
 // paired returns what /pair stores, and the answer to it.
-func (i *intake) paired(ctx context.Context, m claybot.AgentMessage) (*storage.Grant, []claybot.Outgoing, string, error) {
+func (o *orders) paired(ctx context.Context, m claybot.AgentMessage) (*storage.Grant, []claybot.Outgoing, string, error) {
 	v, verb, code := texts.Of(ctx), "approve", strings.TrimSpace(m.Text)
 	if first, rest, _ := strings.Cut(code, " "); slices.Contains([]string{"approve", "deny", "ignore"}, strings.ToLower(first)) { // as on the command line
 		verb, code = strings.ToLower(first), strings.TrimSpace(rest)
 	}
 	if code == "" {
-		open, err := i.people.Pairings(ctx)
+		open, err := o.people.Pairings(ctx)
 		return nil, nil, v.PairingList(open), err
 	}
-	if r, closed, err := i.people.DecidedRequest(ctx, code); closed || err != nil {
+	if r, closed, err := o.people.DecidedRequest(ctx, code); closed || err != nil {
 		return nil, nil, closedRequest(v, r), err
 	}
 	var p storage.Pairing
@@ -116,15 +116,15 @@ func (i *intake) paired(ctx context.Context, m claybot.AgentMessage) (*storage.G
 	var err error
 	switch verb {
 	case "deny":
-		p, err = i.people.Refuse(ctx, code, people.VerdictDenied)
+		p, err = o.people.Refuse(ctx, code, people.VerdictDenied)
 	case "ignore":
-		p, err = i.people.Refuse(ctx, code, people.VerdictIgnored)
+		p, err = o.people.Refuse(ctx, code, people.VerdictIgnored)
 	default:
-		p, grant, notice, err = i.people.Approval(ctx, code)
+		p, grant, notice, err = o.people.Approval(ctx, code)
 	}
 	switch {
 	case errors.Is(err, people.ErrBadCode):
-		if r, closed, err := i.people.DecidedRequest(ctx, code); closed || err != nil { // another operator was faster
+		if r, closed, err := o.people.DecidedRequest(ctx, code); closed || err != nil { // another operator was faster
 			return nil, nil, closedRequest(v, r), err
 		}
 		return nil, nil, v.In(texts.NoSuchCode), nil
@@ -152,16 +152,16 @@ func closedRequest(v texts.Voice, r people.Request) string {
 }
 
 // allowed returns the grant of /allow, and the answer to it.
-func (i *intake) allowed(ctx context.Context, m claybot.AgentMessage) (*storage.Grant, string) {
+func (o *orders) allowed(ctx context.Context, m claybot.AgentMessage) (*storage.Grant, string) {
 	v, who := texts.Of(ctx), strings.TrimSpace(m.Text)
 	if who == "" {
 		return nil, v.In(texts.AllowWhat)
 	}
-	connector, subject, err := i.subject(who)
+	connector, subject, err := o.subject(who)
 	if err != nil {
 		return nil, v.NotAllowed(err)
 	}
-	grant := i.people.ByID(connector, subject)
+	grant := o.people.ByID(connector, subject)
 	return &grant, v.HasAccess(connector, subject, "")
 }
 
@@ -175,23 +175,23 @@ func ordersRole(m claybot.AgentMessage) bool {
 }
 
 // role returns the change of the role of a person, if an owner orders it, and the answer.
-func (i *intake) role(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*storage.RoleChange, string, error) {
+func (o *orders) role(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*storage.RoleChange, string, error) {
 	v, by, words := texts.Of(ctx), author(agent, m), strings.Fields(m.Text)[1:]
 	roles := []storage.Role{storage.RoleOwner, storage.RoleOperator, storage.RoleUser}
 	switch {
-	case !i.people.OrdersRoles(agent.Descriptor.Connector):
+	case !o.people.OrdersRoles(agent.Descriptor.Connector):
 		return nil, v.In(texts.RoleNotOnPage), nil
-	case i.people.RoleOfPerson(by) != storage.RoleOwner:
+	case o.people.RoleOfPerson(by) != storage.RoleOwner:
 		return nil, v.In(texts.OwnersAlone), nil
 	case len(words) != 2 || !slices.Contains(roles, storage.Role(strings.ToLower(words[1]))):
 		return nil, v.In(texts.RoleWhat), nil
 	}
-	connector, user, err := i.subject(words[0])
+	connector, user, err := o.subject(words[0])
 	if err != nil {
 		return nil, v.NotAllowed(err), nil
 	}
 	role := storage.Role(strings.ToLower(words[1]))
-	c, err := i.people.RoleChange(ctx, connector+"/"+user, role, by)
+	c, err := o.people.RoleChange(ctx, connector+"/"+user, role, by)
 	for why, text := range map[error]string{
 		people.ErrRoleConfigured: texts.RoleConfigured, people.ErrRoleOfConsole: texts.RoleOfConsole, people.ErrNoAccess: texts.RoleNoAccess,
 		people.ErrNoPerson: texts.RoleNoPerson, people.ErrMayBeChannel: texts.RoleOfChannel,

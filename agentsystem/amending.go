@@ -19,13 +19,13 @@ func amends(m claybot.AgentMessage) bool {
 }
 
 // prepareAmendment adds what an edit or a deletion does besides changing its message.
-func (i *intake) prepareAmendment(ctx context.Context, agent claybot.Agent, p *storage.Posting) {
+func (x *preparer) prepareAmendment(ctx context.Context, agent claybot.Agent, p *storage.Posting) {
 	m := p.Message
 	say := func(text string) []claybot.Outgoing {
-		return i.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingNotice), text)
+		return x.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingNotice), text)
 	}
 	if m.Type == claybot.MessageDelete && m.Command == claybot.StopCommand {
-		p.Replies = i.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), texts.Of(ctx).In(texts.Stopped))
+		p.Replies = x.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), texts.Of(ctx).In(texts.Stopped))
 		p.IfIdle = p.Replies
 		return
 	}
@@ -39,12 +39,12 @@ func (i *intake) prepareAmendment(ctx context.Context, agent claybot.Agent, p *s
 		p.Message.Text = string([]rune(m.Text)[:1000])
 	case strings.TrimSpace(m.Text) == "":
 		p.Skip = "empty"
-	case len(m.Masked) > 0 && i.secrets() == RefuseSecrets:
+	case len(m.Masked) > 0 && x.secrets() == RefuseSecrets:
 		p.Skip, p.Replies = skippedSecret, say(texts.Of(ctx).SecretRefused(m.Masked))
 	case len(m.Masked) > 0:
 		p.Replies = say(texts.Of(ctx).SecretMasked(m.Masked))
 	}
-	if i.noteEdits() && agent.Descriptor.Type != claybot.AgentFlow { // which would begin another run
+	if x.noteEdits() && agent.Descriptor.Type != claybot.AgentFlow { // which would begin another run
 		p.Late = texts.Edited(m.Text)
 	}
 }

@@ -29,6 +29,10 @@ type assembly struct {
 	inboxes     *inbox.Inboxes
 	work        *runs.AtWork
 	intake      *intake
+	preparer    *preparer
+	orders      *orders
+	accepting   *accepting
+	secrets     secretRule
 	parking     *parking
 	overhearing *overhearing
 	results     *results
@@ -42,7 +46,7 @@ func New(cfg Config) *AgentSystem {
 	a := &assembly{
 		Config: cfg, system: new(AgentSystem), agents: storage.NewBounded(cfg.Agents),
 		inboxes: inbox.New(inbox.Config{Store: cfg.Inbox, Node: cfg.Members.Node, Elsewhere: cfg.Members.Elsewhere, TTL: cfg.Lease}),
-		work:    new(runs.AtWork), intake: new(intake), parking: new(parking), pending: new(pendingCalls),
+		work:    new(runs.AtWork), secrets: secretRule(cfg.UserSecrets), intake: new(intake), preparer: new(preparer), orders: new(orders), accepting: new(accepting), parking: new(parking), pending: new(pendingCalls),
 		results: &results{store: cfg.Inbox, log: cfg.Log}, hooks: runs.NewHookCaller(cfg.Hooks, cfg.Log),
 	}
 	s := a.system
@@ -127,13 +131,13 @@ func (a *assembly) makeAgents() {
 	s.Questions = questions.New(questions.Config{
 		Asked: a.Asked, Agents: a.Agents, Lookup: a.agents, Index: a.Index, Runs: a.Runs, Receipts: a.Inbox, Outbox: a.Outbox,
 		Inbox: a.inboxes, Sender: s.deliverer, Routes: s.deliverer.Routes, People: s.People, Work: a.work,
-		Intake: questions.Intake{Complete: a.intake.complete, Accepted: a.intake.accepted, CarryOut: a.intake.carryOut, Masked: a.intake.masked},
+		Intake: questions.Intake{Complete: a.preparer.complete, Accepted: a.accepting.accepted, CarryOut: a.orders.carryOut, Masked: a.secrets.masked},
 		Zone:   a.Zone, CheckEdit: a.CheckEdit, Log: a.Log,
 	})
 	s.Subagents = subagents.New(subagents.Config{
 		Agents: a.Agents, Index: a.Index, Inbox: a.Inbox, Runs: a.Runs, Later: a.Later, Poster: a.inboxes,
 		Intake: subagents.Intake{
-			Accept: a.intake.acceptFor, Complete: a.intake.complete,
+			Accept: a.intake.acceptFor, Complete: a.preparer.complete,
 			Dropped: func(agent claybot.AgentID, ids ...claybot.MessageID) {
 				a.results.reject(agent, inbox.ErrDropped, ids...)
 			},
@@ -141,8 +145,8 @@ func (a *assembly) makeAgents() {
 		People: s.People, Work: a.work, Clock: a.Members, Limits: a.Society, Permissions: s.Profiles.Permissions,
 		Profile: func(d claybot.Descriptor) string { return a.Profile(d).Name }, Flow: a.flow, Log: a.Log,
 	})
-	a.overhearing = &overhearing{a.Chatter, a.Profile, s.People, a.intake.masked, a.Log}
-	s.Chats = &Chats{a.work, a.connector, a.overhearing, a.intake.masked, a.Log}
+	a.overhearing = &overhearing{a.Chatter, a.Profile, s.People, a.secrets.masked, a.Log}
+	s.Chats = &Chats{a.work, a.connector, a.overhearing, a.secrets.masked, a.Log}
 	s.Worker = worker.New(worker.Config{
 		Stores: worker.Stores{
 			Agents: a.Agents, Histories: a.Agents, Files: a.Agents, Index: a.Index, Leases: a.Inbox, Receipts: a.Inbox,
@@ -150,7 +154,7 @@ func (a *assembly) makeAgents() {
 		},
 		Parts: worker.Parts{
 			Boxes: a.inboxes, Waiters: &a.results.waiters, Deliverer: s.deliverer, People: s.People, Profiles: s.Profiles, Questions: s.Questions,
-			Subagents: s.Subagents.Supervisor, Hub: a.Hub, AtWork: a.work, Connector: a.connector, Active: a.active, Complete: a.intake.complete, DropDoomed: a.results.dropDoomed,
+			Subagents: s.Subagents.Supervisor, Hub: a.Hub, AtWork: a.work, Connector: a.connector, Active: a.active, Complete: a.preparer.complete, DropDoomed: a.results.dropDoomed,
 			Queued: func(id claybot.AgentID) <-chan struct{} { return s.dispatcher.queue.Over(id) },
 			First:  s.follower.windows.shown.first, Said: s.Chats.read, Quota: a.quota(), Flows: a.Flows,
 		},
@@ -210,19 +214,26 @@ func (a *assembly) makeOverview() {
 // makeIntake makes the way of a message into its inbox.
 func (a *assembly) makeIntake() {
 	s := a.system
-	undo := &Undo{agents: a.agents, index: a.Index, runs: a.Runs, receipts: a.Inbox, people: s.People, accept: a.intake.acceptFor}
+	*a.accepting = accepting{results: a.results, sender: s.deliverer, people: s.People, connector: a.connector, most: a.RunsPerMinute, log: a.Log}
+	*a.orders = orders{
+		inboxes: a.inboxes, sender: s.deliverer, people: s.People, profiles: s.Profiles, questions: s.Questions, accepting: a.accepting, subject: a.ParseAllowed, log: a.Log,
+		undo: &Undo{agents: a.agents, index: a.Index, runs: a.Runs, receipts: a.Inbox, people: s.People, accept: a.intake.acceptFor},
+	}
+	room := flowRoom{a.flow, a.Counts, a.Inbox}
+	*a.preparer = preparer{
+		agents: a.agents, sender: s.deliverer, people: s.People, profiles: s.Profiles, subagents: s.Subagents.Supervisor, room: room,
+		flows:   begunFlows{a.Index, a.Runs, a.Inbox, s.People, s.Subagents.Supervisor},
+		repeats: repeating{a.Index, s.People}, secrets: a.secrets, command: s.Overview.Answer, noteEdits: a.NoteEdits,
+	}
 	*a.intake = intake{
-		deliver: s.dispatcher.post,
-		agents:  a.agents, inboxes: a.inboxes, results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, questions: s.Questions,
-		room:      flowRoom{a.flow, a.Counts, a.Inbox},
-		flows:     begunFlows{a.Index, a.Runs, a.Inbox, s.People, s.Subagents.Supervisor},
-		subagents: s.Subagents.Supervisor, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, secrets: a.UserSecrets, subject: a.ParseAllowed, most: a.RunsPerMinute, flood: flood{window: floodWindow}, bots: flood{window: botWindow},
-		repeats: repeating{a.Index, s.People}, noteEdits: a.NoteEdits, skills: a.skillCommands, log: a.Log,
+		agents: a.agents, deliver: s.dispatcher.post, people: s.People, questions: s.Questions, preparer: a.preparer, orders: a.orders, accepting: a.accepting,
+		secrets: a.secrets, room: room, unwell: &s.Worker.Health, skills: a.skillCommands, log: a.Log,
+		floods: floods{directory: s.People, most: a.RunsPerMinute, people: flood{window: floodWindow}, bots: flood{window: botWindow}},
 	}
 	follow := &moves{agents: a.agents, index: a.Index, outbox: a.Outbox, parked: a.Parking, named: a.Named, people: s.People, sender: s.deliverer, worker: s.Worker, members: a.Members, overhearing: a.overhearing, pending: a.pending, log: a.Log}
 	*a.parking = parking{
 		flows: a.Flows, marks: a.Marks,
-		moves: follow, store: a.Parking, index: a.Index, receipts: a.Inbox, intake: a.intake, people: s.People, sender: s.deliverer, worker: s.Worker,
+		moves: follow, store: a.Parking, index: a.Index, receipts: a.Inbox, inboxes: a.inboxes, intake: a.intake, people: s.People, sender: s.deliverer, worker: s.Worker,
 		members: a.Members, meter: a.Meter, log: a.Log, counts: a.parking.counts,
 	}
 	spelled := spelling{s.People, a.connector}
@@ -239,7 +250,7 @@ func (a *assembly) makeControl() {
 	s := a.system
 	files := &Attachments{agents: a.agents, index: a.Index, files: a.Agents, quota: a.quota()}
 	s.Control = &Control{
-		Undo: a.intake.undo, Attachments: files,
+		Undo: a.orders.undo, Attachments: files,
 		budgets: budgets.Config{
 			Former: a.Moves.Former,
 			Agents: a.Index, Questions: a.Asked, Members: a.Members, Runs: limitedRuns{a.work, s.Questions.Ledger, a.Runs, a.Inbox, a.Index}, People: s.People,
@@ -247,7 +258,7 @@ func (a *assembly) makeControl() {
 			Stopped: s.supervisor.alarms.troubles.spent, NewID: runs.NewID, Log: a.Log,
 		},
 		Starter: &Starter{
-			intake: a.intake, parking: a.parking, files: files, index: a.Index, receipts: a.Inbox, answers: s.Questions.Answers, results: a.results,
+			inboxes: a.inboxes, intake: a.intake, parking: a.parking, files: files, index: a.Index, receipts: a.Inbox, answers: s.Questions.Answers, results: a.results,
 			work: a.work, members: a.Members, changed: s.follower.changed, profile: a.Profile, log: a.Log,
 		},
 		Admin: &Admin{

@@ -45,7 +45,7 @@ func (s *Starter) Called(ctx context.Context, run claybot.Run, id claybot.Messag
 
 // conclude posts the result of a wait. The first one counts.
 func (s *Starter) conclude(ctx context.Context, run claybot.Run, id claybot.MessageID, result claybot.Result) (string, error) {
-	done, err := s.intake.inboxes.Post(ctx, storage.Posting{To: run.Agent, Message: claybot.AgentMessage{
+	done, err := s.inboxes.Post(ctx, storage.Posting{To: run.Agent, Message: claybot.AgentMessage{
 		ID: id, Type: claybot.MessageAnswer, Run: run.ID, At: claybot.Now(), Answer: &result,
 	}})
 	switch {

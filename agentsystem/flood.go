@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/storage"
 )
 
 const (
@@ -19,6 +22,35 @@ const (
 	// forgotten.
 	floodPeople = 10_000
 )
+
+// Floods bound how many messages may start runs.
+type floods struct {
+	directory    *people.Directory
+	most         func() int // messages that a person may write in a minute; 0: any number
+	people, bots flood
+}
+
+// bounded marks a message as not to be run if its person, or the bot that sent it, has written
+// too many. Commands and answers are not counted, nor are operators, and programs, which know
+// a token or a secret.
+func (f *floods) bounded(agent claybot.Agent, p *storage.Posting) (leave func()) {
+	d, m, most, counted, reason := agent.Descriptor, p.Message, f.most(), &f.people, inbox.SkippedFlood
+	if m.From.Bot {
+		most, counted, reason = botMessages, &f.bots, inbox.SkippedBot
+	}
+	written := m.Type == claybot.MessageUser || m.Flow != nil && !m.Nested() && (!m.From.Program || m.From.Bot) && m.Firing == nil
+	if most == 0 || p.Skip != "" || !written || m.Silent || f.directory.Program(d) || f.directory.IsOperator(m.Speaker(d)) {
+		return func() {}
+	}
+	leave, ok := counted.enter(f.directory.Identities(m.Speaker(d))[0], m.At, most)
+	if !ok {
+		p.Skip = reason
+	}
+	if !ok && m.From.Bot {
+		p.Replies = nil // it might answer those
+	}
+	return leave
+}
 
 // A flood counts the messages of each person that may start runs, by when they were
 // written: messages that waited on a platform while claybot was away are no flood. It is

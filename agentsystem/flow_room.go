@@ -6,10 +6,8 @@ import (
 	"fmt"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/storage"
-	"github.com/claybot/claybot/texts"
 )
 
 // flowRoom bounds the unfinished runs of workflows.
@@ -85,13 +83,3 @@ func (r flowRoom) unless(ctx context.Context, m claybot.AgentMessage, refused er
 
 // noRoom is a fault of one message: others go on.
 var noRoom = &storage.Fault{Class: storage.ClassMessage, Err: storage.ErrFlowFull}
-
-// notifyFull tells the person whose message started no run of a workflow, once an hour for each chat.
-func (i *intake) notifyFull(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) {
-	if m.Firing != nil || m.From.Program {
-		return // the ledger has it; a bot might answer
-	}
-	to := delivery.ReplyTo(agent, m, claybot.OutgoingNotice).Route
-	key := fmt.Sprintf("flow-full/%s/%s/%s", m.Flow.Name, to.Dest(), m.Speaker(agent.Descriptor))
-	i.notifyHourly(ctx, agent, m, key, texts.Of(ctx).FlowFull(m.Flow.Name))
-}

@@ -16,9 +16,9 @@ func TestPreparedWithoutALanguage(t *testing.T) {
 			t.Errorf("%s: the language was read", typ)
 			return texts.Voice{}
 		})
-		i := &intake{noteEdits: func() bool { return false }}
+		x := &preparer{noteEdits: func() bool { return false }}
 		p := storage.Posting{Message: claybot.AgentMessage{ID: "m", Type: typ, Text: "hello"}}
-		if err := i.prepare(ctx, claybot.Agent{}, &p); err != nil || p.Skip != "" || p.Replies != nil {
+		if err := x.prepare(ctx, claybot.Agent{}, &p); err != nil || p.Skip != "" || p.Replies != nil {
 			t.Errorf("%+v, %v", p, err)
 		}
 	}

@@ -17,9 +17,9 @@ type modelOrder struct {
 
 // modelOrder returns what /model changes in the conversation of an agent, and the answer to it;
 // nil where it changes nothing.
-func (i *intake) modelOrder(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*order, string) {
-	v, word, operator := texts.Of(ctx), strings.TrimSpace(m.Text), i.byOperator(agent, m)
-	models := i.profiles.ModelsOf(agent, operator)
+func (o *orders) modelOrder(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*order, string) {
+	v, word, operator := texts.Of(ctx), strings.TrimSpace(m.Text), byOperator(o.people, agent, m)
+	models := o.profiles.ModelsOf(agent, operator)
 	if word == "" {
 		return nil, v.ModelNow(models.Now, models.Names)
 	}
@@ -48,6 +48,6 @@ func author(agent claybot.Agent, m claybot.AgentMessage) string {
 
 // byOperator reports whether an operator wrote a message, and not a program that may not change
 // settings.
-func (i *intake) byOperator(agent claybot.Agent, m claybot.AgentMessage) bool {
-	return !m.From.Program && !m.From.NoRules && i.people.IsOperator(author(agent, m))
+func byOperator(who *people.Directory, agent claybot.Agent, m claybot.AgentMessage) bool {
+	return !m.From.Program && !m.From.NoRules && who.IsOperator(author(agent, m))
 }

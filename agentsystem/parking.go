@@ -34,6 +34,7 @@ type parking struct {
 	store    storage.Parking
 	index    storage.Index
 	receipts storage.Receipts
+	inboxes  *inbox.Inboxes
 	intake   *intake
 	moves    *moves
 	people   *people.Directory
@@ -159,7 +160,7 @@ func (p *parking) takeKept(ctx context.Context, to claybot.Descriptor, m claybot
 
 // park keeps a message until its agent can be used.
 func (p *parking) park(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage, cause error, rules storage.ParkRules) (storage.Posted, error) {
-	m = p.intake.cleaned(m)
+	m = p.intake.secrets.cleaned(m)
 	rules.All, rules.Agent = storage.MaxParked, storage.MaxParkedAgent
 	parked := storage.Parked{To: to, Message: m, Cause: cause.Error()}
 	added, err := p.store.Park(ctx, parked, rules)
@@ -392,7 +393,7 @@ func (p *parking) listen(ctx context.Context, x storage.Parked) error {
 		}
 	}
 	if heard {
-		if _, taken, err := p.intake.questions.Texts.Take(ctx, agent, p.intake.cleaned(m)); taken || err != nil {
+		if _, taken, err := p.intake.questions.Texts.Take(ctx, agent, p.intake.secrets.cleaned(m)); taken || err != nil {
 			return err
 		}
 	}
@@ -431,7 +432,7 @@ func (p *parking) answerAtOnce(ctx context.Context, to, behind claybot.Descripto
 // answerFor answers for an agent in the index. stopped is how many parked messages a
 // /stop has ended.
 func (p *parking) answerFor(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage, stopped int) (storage.Posted, error) {
-	x, err := p.intake.complete(ctx, agent, m)
+	x, err := p.intake.preparer.complete(ctx, agent, m)
 	if err != nil {
 		return storage.Posted{}, err
 	}
@@ -447,7 +448,7 @@ func (p *parking) answerUnborn(ctx context.Context, to claybot.Descriptor, m cla
 	text := texts.Of(ctx).In(texts.NothingRuns)
 	if m.Type == claybot.MessageCommand {
 		var err error
-		if text, err = p.intake.command(ctx, claybot.Agent{Descriptor: to}, m); err != nil {
+		if text, err = p.intake.preparer.command(ctx, claybot.Agent{Descriptor: to}, m); err != nil {
 			return storage.Posted{}, err
 		}
 	} else if stopped > 0 {

@@ -15,18 +15,18 @@ import (
 
 // resend answers /resend: the last reply here that failed is stored again together with the
 // command, so that a command which comes twice, and one whose process dies, sends it once.
-func (i *intake) resend(ctx context.Context, agent claybot.Agent, p *storage.Posting) error {
+func (r repeating) resend(ctx context.Context, sender *delivery.Deliverer, agent claybot.Agent, p *storage.Posting) error {
 	to, text := delivery.ReplyTo(agent, p.Message, claybot.OutgoingCommand), texts.Resending
 	covers := func(ctx context.Context, o claybot.Outgoing) (bool, error) {
-		return i.repeats.covers(ctx, agent.ID, agent.Descriptor, o)
+		return r.covers(ctx, agent.ID, agent.Descriptor, o)
 	}
-	again, err := i.sender.Replies.Again(ctx, covers, to.Route)
+	again, err := sender.Replies.Again(ctx, covers, to.Route)
 	if err != nil {
 		return err
 	}
 	if len(again) == 0 {
 		text = texts.ResendNothing
-		waits, err := i.sender.Replies.Undelivered(ctx, covers, to.Route)
+		waits, err := sender.Replies.Undelivered(ctx, covers, to.Route)
 		if err != nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func (i *intake) resend(ctx context.Context, agent claybot.Agent, p *storage.Pos
 			text = texts.ResendWaits
 		}
 	}
-	p.Replies = append(i.sender.Compose(to, texts.Of(ctx).In(text)), again...)
+	p.Replies = append(sender.Compose(to, texts.Of(ctx).In(text)), again...)
 	return nil
 }
 

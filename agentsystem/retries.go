@@ -151,7 +151,7 @@ func (r *retries) attempt(ctx context.Context, key string) (wait time.Duration) 
 	if err == nil {
 		log.Info("no parked messages left for the agent", "connector", claybot.DescriptorOf(key).Connector, "last", x.Message.ID)
 		w.Faults.Over(key)
-		r.parking.intake.inboxes.Wake()
+		r.parking.inboxes.Wake()
 		return 0
 	}
 	if ctx.Err() != nil {

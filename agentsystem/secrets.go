@@ -25,10 +25,13 @@ const (
 // skippedSecret is why a message with a secret did not run.
 const skippedSecret = "secret"
 
+// A secretRule says what happens to secrets now.
+type secretRule func() UserSecrets
+
 // masked is a text of a person as it may be stored.
-func (i *intake) masked(text string) string {
+func (rule secretRule) masked(text string) string {
 	text = claybot.Clean(text)
-	if i.secrets() != KeepSecrets {
+	if rule() != KeepSecrets {
 		text, _ = platforms.MaskSecrets(text)
 	}
 	return text
@@ -36,9 +39,9 @@ func (i *intake) masked(text string) string {
 
 // cleaned returns a message as it may be stored: readable, and without secrets. It may be
 // called again with what it returned.
-func (i *intake) cleaned(m claybot.AgentMessage) claybot.AgentMessage {
+func (rule secretRule) cleaned(m claybot.AgentMessage) claybot.AgentMessage {
 	m.Text = claybot.Clean(m.Text)
-	if m.Type == claybot.MessageSystem && m.Flow == nil || i.secrets() == KeepSecrets {
+	if m.Type == claybot.MessageSystem && m.Flow == nil || rule() == KeepSecrets {
 		return m
 	}
 	var found, quoted []string
@@ -88,12 +91,12 @@ func maskedValue(v any) any {
 	return v
 }
 
-// secretIn has a message whose secrets were taken out say so to its person or, as the settings say,
+// note has a message whose secrets were taken out say so to its person or, as the settings say,
 // not run.
-func (i *intake) secretIn(ctx context.Context, p *storage.Posting, say func(claybot.OutgoingKind, string) []claybot.Outgoing) {
+func (rule secretRule) note(ctx context.Context, p *storage.Posting, say func(claybot.OutgoingKind, string) []claybot.Outgoing) {
 	switch found := p.Message.Masked; {
 	case len(found) == 0:
-	case i.secrets() == RefuseSecrets:
+	case rule() == RefuseSecrets:
 		p.Skip, p.Replies = skippedSecret, say(claybot.OutgoingNotice, texts.Of(ctx).SecretRefused(found))
 	default:
 		p.Replies = say(claybot.OutgoingNotice, texts.Of(ctx).SecretMasked(found))

@@ -44,6 +44,7 @@ type Accepted struct {
 // A Starter posts messages for callers that want to know their run or its result. It does
 // not check access: its callers have.
 type Starter struct {
+	inboxes  *inbox.Inboxes
 	intake   *intake
 	parking  *parking
 	files    *Attachments
@@ -137,7 +138,7 @@ func (s *Starter) acceptedBefore(ctx context.Context, r storage.Receipt, agent c
 		return a.ID != "" && a.ID == b.ID || a.SHA256 != "" && a.SHA256 == b.SHA256
 	}
 	text := claybot.Clean(m.Text)
-	other := text != r.Message.Text && s.intake.masked(text) != r.Message.Text || m.Engine != r.Message.Engine || m.Stateless != r.Message.Stateless || !slices.EqualFunc(m.Files, r.Message.Files, sameFile)
+	other := text != r.Message.Text && s.intake.secrets.masked(text) != r.Message.Text || m.Engine != r.Message.Engine || m.Stateless != r.Message.Stateless || !slices.EqualFunc(m.Files, r.Message.Files, sameFile)
 	other = other || !sameFormat(m.Format, r.Message.Format)
 	other = other || compact(m.Payload) != compact(r.Message.Payload) && compact(maskedJSON(m.Payload)) != compact(r.Message.Payload)
 	if m.Flow != nil && r.Message.Flow != nil {

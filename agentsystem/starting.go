@@ -18,7 +18,7 @@ func (p *parking) started(ctx context.Context, to claybot.Descriptor, m claybot.
 	if p.flows == nil || m.Type != claybot.MessageUser || m.Command != "" {
 		return to, m, nil
 	}
-	m = p.intake.cleaned(m)
+	m = p.intake.secrets.cleaned(m)
 	first, known, err := p.firstPart(ctx, to, m)
 	if err != nil || known && first.To == nil {
 		return to, m, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/delivery"
@@ -93,16 +94,16 @@ func (b begunFlows) stop(ctx context.Context, all []storage.IndexEntry) {
 
 // prepareStop adds the answer to a /stop, and stops the flows that were started from its chat: before
 // the answer commits, so that after a crash in between the /stop is posted again.
-func (i *intake) prepareStop(ctx context.Context, agent claybot.Agent, p *storage.Posting) error {
+func (x *preparer) prepareStop(ctx context.Context, agent claybot.Agent, p *storage.Posting) error {
 	m, v := p.Message, texts.Of(ctx)
 	say := func(text string) []claybot.Outgoing {
-		return i.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), text)
+		return x.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), text)
 	}
 	p.Replies = say(v.In(texts.Stopped))
 	if m.Run != "" { // by a reaction to a message of that run
 		return nil
 	}
-	flows, err := i.stopFlows(ctx, agent, m)
+	flows, err := x.stopFlows(ctx, agent, m)
 	switch {
 	case err != nil:
 		return err
@@ -112,7 +113,7 @@ func (i *intake) prepareStop(ctx context.Context, agent claybot.Agent, p *storag
 	case flows > 0:
 		p.Replies = say(v.In(texts.Stopped) + " " + v.StoppedFlows(flows))
 		p.IfIdle = say(v.StoppedFlows(flows))
-	case !i.subagents.BusyBelow(ctx, agent.ID):
+	case !x.subagents.BusyBelow(ctx, agent.ID):
 		p.IfIdle = say(v.In(texts.NothingRuns))
 	case stopsAll(m):
 		p.IfIdle = p.Replies
@@ -124,14 +125,19 @@ func (i *intake) prepareStop(ctx context.Context, agent claybot.Agent, p *storag
 
 // stopFlows stops the flows that a /stop concerns, and returns how many. One that is redelivered stops
 // none that began since.
-func (i *intake) stopFlows(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (int, error) {
-	_, err := i.flows.receipts.Receipt(ctx, m.ID)
+func (x *preparer) stopFlows(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (int, error) {
+	_, err := x.flows.receipts.Receipt(ctx, m.ID)
 	if !errors.Is(err, storage.ErrNotFound) {
 		return 0, err
 	}
-	all, err := i.flows.of(ctx, agent.Descriptor, m)
+	all, err := x.flows.of(ctx, agent.Descriptor, m)
 	if err == nil {
-		i.flows.stop(ctx, all)
+		x.flows.stop(ctx, all)
 	}
 	return len(all), err
+}
+
+// stopsAll reports whether a message asks to stop an agent and all below it.
+func stopsAll(m claybot.AgentMessage) bool {
+	return m.Type == claybot.MessageCancel && strings.EqualFold(strings.TrimSpace(m.Text), "all")
 }

@@ -36,7 +36,7 @@ func (p *parking) keep(ctx context.Context, to claybot.Descriptor, m claybot.Age
 	if err != nil || !asks {
 		return err
 	}
-	m = p.intake.cleaned(m)
+	m = p.intake.secrets.cleaned(m)
 	m.Context.Quote, m.Context.Channel = "", "" // they have no bound
 	_, err = p.store.Park(ctx, storage.Parked{To: to, Message: m, Cause: storage.ParkedUnapproved},
 		storage.ParkRules{All: storage.MaxParked / 2, Person: unapprovedMost, PersonBytes: unapprovedBytes})
@@ -64,7 +64,7 @@ func (p *parking) amend(ctx context.Context, to claybot.Descriptor, m claybot.Ag
 	case list[i].Damaged != nil || strings.TrimSpace(m.Text) == "":
 		return nil
 	}
-	x, m := list[i], p.intake.cleaned(m)
+	x, m := list[i], p.intake.secrets.cleaned(m)
 	others, err := p.keptBytes(ctx, to, x.Message.ID)
 	switch {
 	case err != nil:
