@@ -129,8 +129,8 @@ func (a *assembly) makeAgents() {
 		Changed: func(ctx context.Context, id claybot.AgentID) error { return s.dispatcher.reschedule(ctx, id) }, Log: a.Log,
 	})
 	s.Questions = questions.New(questions.Config{
-		Asked: a.Asked, Agents: a.Agents, Lookup: a.agents, Index: a.Index, Runs: a.Runs, Receipts: a.Inbox, Outbox: a.Outbox,
-		Inbox: a.inboxes, Sender: s.deliverer, Routes: s.deliverer.Routes, People: s.People, Work: a.work,
+		Stores: questions.Stores{Asked: a.Asked, Agents: a.Agents, Lookup: a.agents, Index: a.Index, Runs: a.Runs, Receipts: a.Inbox, Outbox: a.Outbox},
+		Inbox:  a.inboxes, Sender: s.deliverer, Routes: s.deliverer.Routes, People: s.People, Work: a.work,
 		Intake: questions.Intake{Complete: a.preparer.complete, Accepted: a.accepting.accepted, CarryOut: a.orders.carryOut, Masked: a.secrets.masked},
 		Zone:   a.Zone, CheckEdit: a.CheckEdit, Log: a.Log,
 	})

@@ -179,6 +179,16 @@ func (l Limits) slots() int {
 	return l.MaxRuns
 }
 
+// Recordings turn what people say into text, and replies into speech.
+type Recordings struct {
+	// Transcribe transcribes a recording that came with a run; nil: recordings stay
+	// files. It gets the files of one message one after another. An *llm.LimitError has
+	// the words for the person.
+	Transcribe func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error)
+	// Speak returns the recording of a reply of a run; nil: replies are text alone.
+	Speak func(ctx context.Context, run claybot.Run, text string) (llm.Recording, error)
+}
+
 // Config is what New needs.
 type Config struct {
 	Stores
@@ -186,10 +196,10 @@ type Config struct {
 	PeopleSettings
 	MessageSettings
 	Limits
+	Recordings
 	// Members is this process's membership in its cluster. Its Run begins before that of
-	// the AgentSystem and ends after it. nil: cluster.Alone under the id Node.
+	// the AgentSystem and ends after it.
 	Members *cluster.Membership
-	Node    string
 	Version string
 	// Hub receives the text of answers while it grows; nil: a new one. The store must be
 	// opened with its Committed.
@@ -201,13 +211,7 @@ type Config struct {
 	// Reports are what Status shows of other parts. The MaxRuns of its Limits is that of
 	// Limits.
 	Reports overview.Reports
-	// Transcribe transcribes a recording that came with a run; nil: recordings stay
-	// files. It gets the files of one message one after another. An *llm.LimitError has
-	// the words for the person.
-	Transcribe func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error)
-	// Speak returns the recording of a reply of a run; nil: replies are text alone.
-	Speak func(ctx context.Context, run claybot.Run, text string) (llm.Recording, error)
-	Meter Meter // optional
+	Meter   Meter // optional
 	// Hooks hear of the nodes and edges of all runs of this member; optional.
 	Hooks runs.Hooks
 	Log   *slog.Logger
@@ -230,9 +234,6 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.Moves == nil {
 		cfg.Moves = people.NewMoves(cfg.Marks)
-	}
-	if cfg.Members == nil {
-		cfg.Members = cluster.Alone(storage.Member{ID: cfg.Node, Name: cfg.Node, Version: cfg.Version})
 	}
 	if cfg.Hub == nil {
 		cfg.Hub = runs.NewHub()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
@@ -182,11 +183,12 @@ func (r *rig) start() {
 	if r.decorate != nil {
 		stores = r.decorate(stores)
 	}
+	node := fmt.Sprint("node", r.starts)
 	r.system = agentsystem.New(agentsystem.Config{
-		Stores: r.fuse.stores(stores), Log: log, Node: fmt.Sprint("node", r.starts), Version: "test", Hub: hub,
+		Stores: r.fuse.stores(stores), Log: log, Members: cluster.Alone(storage.Member{ID: node, Name: node, Version: "test"}), Version: "test", Hub: hub,
 		Boots: fusedBoots{r.boots, r.fuse}, Hooks: r.hooks,
 
-		Transcribe: r.transcribe, Speak: r.sayer, Reports: r.reports, Limits: agentsystem.Limits{Grace: r.grace, MaxRuns: r.maxRuns},
+		Recordings: agentsystem.Recordings{Transcribe: r.transcribe, Speak: r.sayer}, Reports: r.reports, Limits: agentsystem.Limits{Grace: r.grace, MaxRuns: r.maxRuns},
 		PeopleSettings: agentsystem.PeopleSettings{
 			Admission: func() people.Access { r.mu.Lock(); defer r.mu.Unlock(); return r.access },
 			Operators: func() []string { return []string{"chat/boss"} },

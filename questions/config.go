@@ -87,8 +87,8 @@ type Intake struct {
 	Masked func(text string) string
 }
 
-// Config is what New needs; only CheckEdit may be nil.
-type Config struct {
+// Stores are what Questions read and write.
+type Stores struct {
 	Asked    storage.Questions
 	Agents   Agents
 	Lookup   Lookup
@@ -96,12 +96,17 @@ type Config struct {
 	Runs     Runs
 	Receipts Receipts
 	Outbox   Outbox
-	Inbox    Inbox
-	Sender   Sender
-	Routes   Routes
-	People   People
-	Work     *runs.AtWork
-	Intake   Intake
+}
+
+// Config is what New needs; only CheckEdit may be nil.
+type Config struct {
+	Stores
+	Inbox  Inbox
+	Sender Sender
+	Routes Routes
+	People People
+	Work   *runs.AtWork
+	Intake Intake
 	// Zone is where the people are, for the times that they say.
 	Zone func() *time.Location
 	// CheckEdit says why a person may not approve a call with the arguments that they

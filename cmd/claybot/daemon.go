@@ -163,8 +163,10 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 		Limits:  agentsystem.Limits{Lease: c.Node.Lease, MaxRuns: d.bounds.MaxRuns, Idle: c.Node.MaxRuns == 0, MaxBatch: maxBatch(c), HandOver: c.Node.Handover},
 		Moves:   d.config.moves.Load(),
 		Members: s.members, Version: version, Hub: s.hub, Boots: d.boots, Meter: d.listeners.metrics, Log: d.log,
-		Transcribe: newHearing(d.config, d.log, func() *budgets.Limiter { return d.limiter }),
-		Speak:      newSpeaking(d.config, d.log, func() *budgets.Limiter { return d.limiter }),
+		Recordings: agentsystem.Recordings{
+			Transcribe: newHearing(d.config, d.log, func() *budgets.Limiter { return d.limiter }),
+			Speak:      newSpeaking(d.config, d.log, func() *budgets.Limiter { return d.limiter }),
+		},
 		Reports: overview.Reports{
 			Sinks:   func() []runs.SinkHealth { return d.listeners.relay.Health() },
 			Checks:  s.keeper.results,

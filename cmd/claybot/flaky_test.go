@@ -19,6 +19,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/connectorstest"
 	"github.com/claybot/claybot/connectors/slack"
@@ -156,7 +157,7 @@ func newHouse(t *testing.T, connect func(db *sqlite.DB) connectors.Connector) *h
 		Stores: agentsystem.Stores{
 			Agents: agents, Index: db, Inbox: db, Runs: db, Outbox: db, Access: db, Counts: db, Later: db, Texts: db, Asked: db, Parking: db,
 		},
-		Log: slog.New(slog.DiscardHandler), Node: "node", Version: "test", Hub: hub,
+		Log: slog.New(slog.DiscardHandler), Members: cluster.Alone(storage.Member{ID: "node", Name: "node", Version: "test"}), Version: "test", Hub: hub,
 		PeopleSettings: agentsystem.PeopleSettings{Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} }},
 		Settings: agentsystem.Settings{
 			Models:  func(claybot.Agent) []string { return []string{"poet"} },
