@@ -130,19 +130,20 @@ func (a *assembly) makeAgents() {
 	})
 	s.Questions = questions.New(questions.Config{
 		Stores: questions.Stores{Asked: a.Asked, Agents: a.Agents, Lookup: a.agents, Index: a.Index, Runs: a.Runs, Receipts: a.Inbox, Outbox: a.Outbox},
-		Inbox:  a.inboxes, Sender: s.deliverer, Routes: s.deliverer.Routes, People: s.People, Work: a.work,
+		Inbox:  a.inboxes, Sender: s.deliverer, Routes: s.deliverer.Routes, People: s.People, Readers: s.People, Work: a.work,
 		Intake: questions.Intake{Complete: a.preparer.complete, Accepted: a.accepting.accepted, CarryOut: a.orders.carryOut, Masked: a.secrets.masked},
 		Zone:   a.Zone, CheckEdit: a.CheckEdit, Log: a.Log,
 	})
 	s.Subagents = subagents.New(subagents.Config{
-		Agents: a.Agents, Index: a.Index, Inbox: a.Inbox, Runs: a.Runs, Later: a.Later, Poster: a.inboxes,
+		Stores: subagents.Stores{Agents: a.Agents, Index: a.Index, Inbox: a.Inbox, Runs: a.Runs, Later: a.Later},
+		Poster: a.inboxes,
 		Intake: subagents.Intake{
 			Accept: a.intake.acceptFor, Complete: a.preparer.complete,
 			Dropped: func(agent claybot.AgentID, ids ...claybot.MessageID) {
 				a.results.reject(agent, inbox.ErrDropped, ids...)
 			},
 		},
-		People: s.People, Work: a.work, Clock: a.Members, Limits: a.Society, Permissions: s.Profiles.Permissions,
+		People: s.People, Audiences: s.People, Work: a.work, Clock: a.Members, Limits: a.Society, Permissions: s.Profiles.Permissions,
 		Profile: func(d claybot.Descriptor) string { return a.Profile(d).Name }, Flow: a.flow, Log: a.Log,
 	})
 	a.overhearing = &overhearing{a.Chatter, a.Profile, s.People, a.secrets.masked, a.Log}

@@ -25,9 +25,9 @@ var errNobody = errors.New("no person reads along in this run, so there is no on
 
 // An Asker asks the questions of runs.
 type Asker struct {
-	ledger *Ledger
-	people People
-	work   *runs.AtWork
+	ledger  *Ledger
+	readers Readers
+	work    *runs.AtWork
 }
 
 // Ask implements tools.Questions. The person is asked when the run is paused; earlier
@@ -105,7 +105,7 @@ func (a *Asker) AskFor(ctx context.Context, w runs.Work, round tools.Env, qs []c
 		if owner == "" {
 			return nil, nil, runs.ErrNobody
 		}
-		if _, err := a.people.PlaceOf(ctx, owner); err != nil {
+		if _, err := a.readers.PlaceOf(ctx, owner); err != nil {
 			if errors.Is(err, storage.ErrNotFound) {
 				err = runs.ErrNobody
 			}

@@ -63,12 +63,16 @@ type Routes interface {
 	Revive(ctx context.Context, connector, channel string) (revived bool, err error)
 }
 
-// People knows who people are and where they read; see people.Directory.
+// People knows who people are; see people.Directory.
 type People interface {
 	Identities(owner string) []string
 	IsOperator(owner string) bool
 	MayWrite(d claybot.Descriptor) bool
 	KnowsOutsider(connector, user string) bool
+}
+
+// Readers knows where people read, and in which language; see people.Directory.
+type Readers interface {
 	PlaceOf(ctx context.Context, owner string) (storage.IndexEntry, error)
 	LastContext(ctx context.Context, id claybot.AgentID) (claybot.MessageContext, error)
 	VoiceAt(ctx context.Context, d claybot.Descriptor, r claybot.Route) texts.Voice
@@ -101,12 +105,13 @@ type Stores struct {
 // Config is what New needs; only CheckEdit may be nil.
 type Config struct {
 	Stores
-	Inbox  Inbox
-	Sender Sender
-	Routes Routes
-	People People
-	Work   *runs.AtWork
-	Intake Intake
+	Inbox   Inbox
+	Sender  Sender
+	Routes  Routes
+	People  People
+	Readers Readers
+	Work    *runs.AtWork
+	Intake  Intake
 	// Zone is where the people are, for the times that they say.
 	Zone func() *time.Location
 	// CheckEdit says why a person may not approve a call with the arguments that they
@@ -132,7 +137,7 @@ type Questions struct {
 func New(cfg Config) *Questions {
 	who := Respondents{cfg.People}
 	ledger := &Ledger{asked: cfg.Asked, receipts: cfg.Receipts, inbox: cfg.Inbox, index: cfg.Index, runs: cfg.Runs, zone: cfg.Zone}
-	notices := &Notices{ledger: ledger, respondents: who, people: cfg.People, outbox: cfg.Outbox, sender: cfg.Sender, log: cfg.Log}
+	notices := &Notices{ledger: ledger, respondents: who, readers: cfg.Readers, outbox: cfg.Outbox, sender: cfg.Sender, log: cfg.Log}
 	answers := &Answers{
 		ledger: ledger, respondents: who, notices: notices, agents: cfg.Agents, lookup: cfg.Lookup, intake: cfg.Intake,
 		zone: cfg.Zone, log: cfg.Log, CheckEdit: cfg.CheckEdit,
@@ -140,7 +145,7 @@ func New(cfg Config) *Questions {
 	return &Questions{
 		Respondents: who,
 		Ledger:      ledger,
-		Asker:       &Asker{ledger: ledger, people: cfg.People, work: cfg.Work},
+		Asker:       &Asker{ledger: ledger, readers: cfg.Readers, work: cfg.Work},
 		Notices:     notices,
 		Answers:     answers,
 		Buttons:     &Buttons{answers: answers, people: cfg.People, routes: cfg.Routes, log: cfg.Log},

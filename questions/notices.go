@@ -26,7 +26,7 @@ const (
 type Notices struct {
 	ledger      *Ledger
 	respondents Respondents
-	people      People
+	readers     Readers
 	outbox      Outbox
 	sender      Sender
 	log         *slog.Logger
@@ -88,11 +88,11 @@ func (n *Notices) parts(q claybot.Question, place int, o claybot.Outgoing, text 
 func (n *Notices) askElsewhere(ctx context.Context, agent claybot.Agent, o claybot.Outgoing, q claybot.Question) (out []claybot.Outgoing, err error) {
 	var asked, missing []string
 	for i, owner := range q.Approvers {
-		if agent.Descriptor.Foreground() && slices.Contains(n.people.Identities(owner), personOf(q, agent.Descriptor)) {
+		if agent.Descriptor.Foreground() && slices.Contains(n.respondents.people.Identities(owner), personOf(q, agent.Descriptor)) {
 			asked = append(asked, owner)
 			continue
 		}
-		e, err := n.people.PlaceOf(ctx, owner)
+		e, err := n.readers.PlaceOf(ctx, owner)
 		if errors.Is(err, storage.ErrNotFound) {
 			missing = append(missing, owner)
 			continue
@@ -100,12 +100,12 @@ func (n *Notices) askElsewhere(ctx context.Context, agent claybot.Agent, o clayb
 		if err != nil {
 			return nil, err
 		}
-		c, err := n.people.LastContext(ctx, e.ID)
+		c, err := n.readers.LastContext(ctx, e.ID)
 		if err != nil {
 			return nil, err
 		}
 		o.Route = claybot.AgentMessage{Context: c}.ReplyRoute(e.Descriptor)
-		out = append(out, n.parts(q, i+1, o, n.people.VoiceAt(ctx, e.Descriptor, o.Route).Elsewhere(q, o.Route))...)
+		out = append(out, n.parts(q, i+1, o, n.readers.VoiceAt(ctx, e.Descriptor, o.Route).Elsewhere(q, o.Route))...)
 		asked = append(asked, owner)
 	}
 	console := func(owner string) bool { return slices.Contains(people.OperatorConsoles, owner) }
@@ -180,7 +180,7 @@ func (n *Notices) replaced(ctx context.Context, q claybot.Question, end string, 
 			return nil, fmt.Errorf("find the message of a question: %w", err)
 		}
 		o := claybot.Outgoing{Kind: first.Kind, Run: first.Run, Agent: first.Agent, Message: first.Message, Route: first.Route}
-		out := n.sender.Compose(o, say(n.people.VoiceOf(ctx, o)))
+		out := n.sender.Compose(o, say(n.readers.VoiceOf(ctx, o)))
 		if len(out) == 0 {
 			continue
 		}
@@ -224,7 +224,7 @@ func (n *Notices) Pending(ctx context.Context, agent claybot.Agent, p *storage.P
 func (n *Notices) readBefore(ctx context.Context, q claybot.Question, agent claybot.Agent, m claybot.AgentMessage) (bool, error) {
 	by := m.Speaker(agent.Descriptor)
 	for place := range 1 + len(q.Approvers) {
-		if place > 0 && !slices.Contains(n.people.Identities(q.Approvers[place-1]), by) {
+		if place > 0 && !slices.Contains(n.respondents.people.Identities(q.Approvers[place-1]), by) {
 			continue
 		}
 		parts, read, err := n.asked(ctx, q, place, m.At)

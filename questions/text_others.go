@@ -79,7 +79,7 @@ func (x *TextAnswers) there(ctx context.Context, to claybot.Descriptor, m claybo
 // read before, and whether the message replies to it, or to the notice that an answer did not fit.
 func (n *Notices) askedIn(ctx context.Context, q claybot.Question, to claybot.Descriptor, by string, m claybot.AgentMessage, repliedTo []claybot.Outgoing) (here, replied bool, err error) {
 	for place := 1; place <= len(q.Approvers); place++ {
-		if !slices.Contains(n.people.Identities(q.Approvers[place-1]), by) {
+		if !slices.Contains(n.respondents.people.Identities(q.Approvers[place-1]), by) {
 			continue
 		}
 		first, err := n.outbox.OutgoingByID(ctx, questionOutgoing(q, place, 1))

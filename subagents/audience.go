@@ -30,7 +30,7 @@ func (d *Directory) Audience(ctx context.Context, a claybot.Agent, place claybot
 		}
 		place = found
 	}
-	readers := d.people.AudienceOf(top.Descriptor, place)
+	readers := d.audiences.AudienceOf(top.Descriptor, place)
 	readers.Owner = a.Descriptor.OwnerID() // a workflow below an agent may act for another person
 	return readers
 }
@@ -119,7 +119,7 @@ func (d *Directory) Discloses(ctx context.Context, env tools.Env, to string, way
 		not          tools.Way
 		source, sink claybot.Audience
 	}{{tools.FromOther, mine, theirs}, {tools.ToOther, d.source(ctx, target), mine}} {
-		if way == x.not || !d.people.Discloses(x.source, x.sink) {
+		if way == x.not || !d.audiences.Discloses(x.source, x.sink) {
 			continue
 		}
 		if all.Text != "" {
@@ -142,7 +142,7 @@ func (d *Directory) DisclosesNotes(ctx context.Context, env tools.Env, toAll boo
 	if toAll {
 		source, sink, what = mine, claybot.Everybody, texts.OfConversation
 	}
-	if !d.people.Discloses(source, sink) {
+	if !d.audiences.Discloses(source, sink) {
 		return nil
 	}
 	return &tools.Disclosure{Owners: []string{mine.Owner}, Text: texts.Of(ctx).Discloses(what, source, sink)}

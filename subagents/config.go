@@ -53,12 +53,16 @@ type People interface {
 	Recent(ctx context.Context, d claybot.Descriptor, except claybot.AgentID) (storage.IndexEntry, error)
 	Reaches(from, to claybot.Descriptor) bool
 	Reach(from claybot.Descriptor) (owners []string)
-	Discloses(source, sink claybot.Audience) bool
 	// NameOf returns how a platform calls a person or a channel, connector/id; empty if unknown.
 	NameOf(ctx context.Context, id string) string
-	AudienceOf(d claybot.Descriptor, r claybot.Route) claybot.Audience
 	MayWrite(d claybot.Descriptor) bool
 	TellOwner(ctx context.Context, a claybot.Agent, key string, say func(texts.Voice) string)
+}
+
+// Audiences knows who reads what; see people.Directory.
+type Audiences interface {
+	AudienceOf(d claybot.Descriptor, r claybot.Route) claybot.Audience
+	Discloses(source, sink claybot.Audience) bool
 }
 
 // Clock says when another member of a cluster may have changed the store; see
@@ -77,18 +81,24 @@ type Intake struct {
 	Dropped func(agent claybot.AgentID, ids ...claybot.MessageID)
 }
 
-// Config is what New needs; no field may be nil.
-type Config struct {
+// Stores are what Subagents read and write.
+type Stores struct {
 	Agents Agents
 	Index  Index
 	Inbox  Inbox
 	Runs   Runs
 	Later  storage.Reminders
-	Poster Poster
-	Intake Intake
-	People People
-	Work   *runs.AtWork
-	Clock  Clock
+}
+
+// Config is what New needs; no field may be nil.
+type Config struct {
+	Stores
+	Poster    Poster
+	Intake    Intake
+	People    People
+	Audiences Audiences
+	Work      *runs.AtWork
+	Clock     Clock
 	// Limits is read at every decision.
 	Limits func() Limits
 	// Permissions are what an agent may do now; see profiles.Profiles.

@@ -24,6 +24,7 @@ type Directory struct {
 	inbox      Inbox
 	runs       Runs
 	people     People
+	audiences  Audiences
 	supervisor *Supervisor
 	// permissions are what an agent may do now.
 	permissions func(ctx context.Context, a claybot.Agent) (claybot.Permissions, error)
@@ -50,7 +51,7 @@ func (d *Directory) ListAgents(ctx context.Context, env tools.Env) ([]tools.Agen
 			return nil, err
 		}
 		info.Self = e.ID == env.Agent.ID
-		if !info.Self && d.people.Discloses(d.source(ctx, e), mine) {
+		if !info.Self && d.audiences.Discloses(d.source(ctx, e), mine) {
 			info.Name, info.LastText = "", "" // read_agent_history asks
 		}
 		list = append(list, info)

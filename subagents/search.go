@@ -35,7 +35,7 @@ func (d *Directory) SearchHistory(ctx context.Context, env tools.Env, words []st
 	var all []tools.Finding
 	for _, e := range entries {
 		self := e.ID == env.Agent.ID
-		if !self && d.people.Discloses(d.source(ctx, e), mine) {
+		if !self && d.audiences.Discloses(d.source(ctx, e), mine) {
 			continue
 		}
 		var found []claybot.Record

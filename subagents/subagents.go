@@ -40,7 +40,7 @@ func New(cfg Config) *Subagents {
 		index: cfg.Index, inbox: cfg.Inbox, runs: cfg.Runs, poster: cfg.Poster, people: cfg.People,
 		accept: cfg.Intake.Accept, dropped: cfg.Intake.Dropped, log: cfg.Log,
 	}
-	directory := &Directory{agents: cfg.Agents, index: cfg.Index, inbox: cfg.Inbox, runs: cfg.Runs, people: cfg.People, supervisor: supervisor, permissions: cfg.Permissions}
+	directory := &Directory{agents: cfg.Agents, index: cfg.Index, inbox: cfg.Inbox, runs: cfg.Runs, people: cfg.People, audiences: cfg.Audiences, supervisor: supervisor, permissions: cfg.Permissions}
 	messenger := &Messenger{
 		directory: directory, index: cfg.Index, inbox: cfg.Inbox, runs: cfg.Runs, people: cfg.People, accept: cfg.Intake.Accept,
 		work: cfg.Work, starting: starting,
