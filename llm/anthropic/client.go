@@ -97,4 +97,7 @@ func (a *api) NoStream(_ string, body []byte) *provider.Failure {
 	return provider.Said(a.Problem(0, body))
 }
 
-func (a *api) Begin() provider.Stream { return &stream{api: a, blocks: map[int]*block{}} }
+func (a *api) Begin() (provider.Stream, *provider.Answer) {
+	s := &stream{api: a, blocks: map[int]*block{}}
+	return s, &s.Answer
+}

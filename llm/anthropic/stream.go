@@ -105,10 +105,8 @@ type stream struct {
 // Whole implements provider.Stream: servers with this API send streams.
 func (*stream) Whole([]byte) (fail *provider.Failure, ok bool) { return nil, false }
 
-func (s *stream) Gathered() *provider.Answer { return &s.Answer }
-
-// Complete reports that a reason of the end was seen, and the end of each block.
-func (s *stream) Complete() bool {
+// complete reports that a reason of the end was seen, and the end of each block.
+func (s *stream) complete() bool {
 	if s.Stop == "" {
 		return false
 	}
@@ -135,14 +133,14 @@ func (s *stream) Taken(guess claybot.Usage) claybot.Usage {
 
 // Stopped implements provider.Stream. A turn that the provider paused goes on like one
 // that was too long.
-func (s *stream) Stopped() llm.Stop {
+func (s *stream) Stopped() (why llm.Stop, whole bool) {
 	switch s.Stop {
 	case "max_tokens", "model_context_window_exceeded", "pause_turn":
-		return llm.StopLength
+		return llm.StopLength, s.complete()
 	case "refusal":
-		return llm.StopFilter
+		return llm.StopFilter, s.complete()
 	}
-	return llm.StopEnd
+	return llm.StopEnd, s.complete()
 }
 
 // unseen reports whether the model wrote something that is not shown, which

@@ -150,11 +150,13 @@ func (a *api) NoStream(kind string, body []byte) *provider.Failure {
 	return nil
 }
 
-func (a *api) Begin() provider.Stream {
+func (a *api) Begin() (provider.Stream, *provider.Answer) {
 	if a.quirks.Responses {
-		return &responsesStream{api: a, items: make(map[int]*growing)}
+		s := &responsesStream{api: a, items: make(map[int]*growing)}
+		return s, &s.Answer
 	}
-	return &stream{assembler: assembler{Answer: new(provider.Answer)}, api: a}
+	s := &stream{assembler: assembler{Answer: new(provider.Answer)}, api: a}
+	return s, s.Answer
 }
 
 // honoursSystem reports a host that is known to honour the system role, and is no preset.

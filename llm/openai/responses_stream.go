@@ -91,23 +91,21 @@ type responsesStream struct {
 	kept  int // bytes of reasoning
 }
 
-func (s *responsesStream) Gathered() *provider.Answer { return &s.Answer }
-
-// Complete reports that the end of the answer was seen, and that of each of its items.
-func (s *responsesStream) Complete() bool {
+// complete reports that the end of the answer was seen, and that of each of its items.
+func (s *responsesStream) complete() bool {
 	open := func(g *growing) bool { return !g.done }
 	return s.Stop != "" && (s.Stop != "completed" || !slices.ContainsFunc(s.order, open))
 }
 
 // Stopped implements provider.Stream.
-func (s *responsesStream) Stopped() llm.Stop {
+func (s *responsesStream) Stopped() (why llm.Stop, whole bool) {
 	switch s.Stop {
 	case "completed":
-		return llm.StopEnd
+		return llm.StopEnd, s.complete()
 	case "content_filter":
-		return llm.StopFilter
+		return llm.StopFilter, s.complete()
 	}
-	return llm.StopLength
+	return llm.StopLength, s.complete()
 }
 
 func (s *responsesStream) Usage() claybot.Usage {

@@ -20,14 +20,12 @@ type stream struct {
 	usage *wireUsage
 }
 
-func (s *stream) Gathered() *provider.Answer { return s.Answer }
-
-// Complete reports that a reason of the end was seen. Where the end mark is missing, complete arguments
+// complete reports that a reason of the end was seen. Where the end mark is missing, complete arguments
 // are the only sign that the last call is whole.
 //
 // Some servers never give a reason. The end mark alone is not enough: gateways write it when the answer was
 // cut off, too. So it needs another sign, the count of what was used, or that the server gives no reasons.
-func (s *stream) Complete() bool {
+func (s *stream) complete() bool {
 	if s.Stop != "" {
 		return s.Done || !s.half()
 	}
@@ -138,14 +136,14 @@ func harmless(err error) bool {
 	return errors.As(err, &wrong) && wrong.Field != "" && !strings.Contains(wrong.Field, "choices")
 }
 
-func (s *stream) Stopped() llm.Stop {
+func (s *stream) Stopped() (why llm.Stop, whole bool) {
 	switch sdk.FinishReason(s.Stop) {
 	case sdk.FinishReasonLength, "max_tokens", "model_length": // the last one is Mistral's
-		return llm.StopLength
+		return llm.StopLength, s.complete()
 	case sdk.FinishReasonContentFilter, "safety", "refusal":
-		return llm.StopFilter
+		return llm.StopFilter, s.complete()
 	}
-	return llm.StopEnd
+	return llm.StopEnd, s.complete()
 }
 
 func (s *stream) Usage() claybot.Usage {

@@ -14,12 +14,8 @@ type Stream interface {
 	Take(data []byte) *Failure
 	// Whole adds an answer that is one JSON object; ok is false when the body is none.
 	Whole(body []byte) (fail *Failure, ok bool)
-	// Gathered is what all providers' answers have; it stays the same value.
-	Gathered() *Answer
-	// Complete reports whether the answer is whole.
-	Complete() bool
-	// Stopped says why the answer ended: StopLength, StopFilter, else StopEnd.
-	Stopped() llm.Stop
+	// Stopped says why the answer ended, StopLength, StopFilter, else StopEnd, and whether it is whole.
+	Stopped() (why llm.Stop, whole bool)
 	// State is what the provider wants back with the answer, whose calls have their ids by now; nil for
 	// nothing. ErrState: it is too large, and not whole.
 	State(calls []claybot.ToolCall) (json.RawMessage, error)

@@ -42,8 +42,8 @@ type API interface {
 	// NoStream is the failure that the body of an answer of another media type stands for;
 	// nil for none.
 	NoStream(kind string, body []byte) *Failure
-	// Begin returns an empty stream for one answer.
-	Begin() Stream
+	// Begin returns an empty stream for one answer, and what it gathers.
+	Begin() (Stream, *Answer)
 }
 
 // A Config says where and how a model is reached.
@@ -208,8 +208,7 @@ func (c *Client) whole(x *Exchange, r llm.Request, kind string) (llm.Response, *
 	if err != nil {
 		return llm.Response{}, &Failure{Error: x.Cut(err, len(body) == 0)}
 	}
-	s := c.api.Begin()
-	a := s.Gathered()
+	s, a := c.api.Begin()
 	a.delta = r.Delta
 	switch fail, ok := s.Whole(body); {
 	case !ok:
@@ -217,10 +216,11 @@ func (c *Client) whole(x *Exchange, r llm.Request, kind string) (llm.Response, *
 	case fail != nil:
 		fail.usage = a.spent(s, r)
 		return llm.Response{}, c.explained(fail.paid())
-	case !s.Complete():
+	}
+	if _, whole := s.Stopped(); !whole {
 		return llm.Response{}, (&Failure{Error: llm.Failed(llm.Transient, "the provider's answer was empty"), usage: a.spent(s, r)}).paid()
 	}
-	return c.response(s, r), nil
+	return c.response(s, a, r), nil
 }
 
 // Do makes one request for an answer that is no stream. The exchange must be closed when
@@ -285,8 +285,7 @@ func (c *Client) noStream(kind string, body []byte) *Failure {
 func (c *Client) read(x *Exchange, r llm.Request) (llm.Response, *Failure) {
 	events := NewEventReader(x)
 	defer events.Close()
-	s := c.api.Begin()
-	a := s.Gathered()
+	s, a := c.api.Begin()
 	a.delta = r.Delta
 	var end error
 	for !a.Done && end == nil {
@@ -306,8 +305,8 @@ func (c *Client) read(x *Exchange, r llm.Request) (llm.Response, *Failure) {
 			}
 		}
 	}
-	if s.Complete() && !errors.Is(end, ErrTooLarge) && !errors.Is(end, ErrLineTooLong) {
-		return c.response(s, r), nil
+	if _, whole := s.Stopped(); whole && !errors.Is(end, ErrTooLarge) && !errors.Is(end, ErrLineTooLong) {
+		return c.response(s, a, r), nil
 	}
 	fail := &Failure{Error: x.Cut(end, a.Events == 0), usage: a.spent(s, r)}
 	fail.Paid = a.Events > 0 && (end == nil || errors.Is(end, io.EOF)) && !x.Ended() // an end in good order
@@ -317,9 +316,10 @@ func (c *Client) read(x *Exchange, r llm.Request) (llm.Response, *Failure) {
 // response makes the answer of a complete stream. An answer that ended by length or
 // filter has no calls: the last one may be half, and to act on a part of what was meant
 // is worse than to ask again.
-func (c *Client) response(s Stream, r llm.Request) llm.Response {
-	a, usage := s.Gathered(), s.Usage()
-	resp := llm.Response{Text: a.Text(), Model: a.Model, Asked: c.cfg.Model, Usage: usage, Charged: a.Charged, Stop: s.Stopped()}
+func (c *Client) response(s Stream, a *Answer, r llm.Request) llm.Response {
+	usage := s.Usage()
+	stop, _ := s.Stopped()
+	resp := llm.Response{Text: a.Text(), Model: a.Model, Asked: c.cfg.Model, Usage: usage, Charged: a.Charged, Stop: stop}
 	if resp.Model == "" {
 		resp.Model = c.cfg.Model
 	}
