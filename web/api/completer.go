@@ -54,14 +54,18 @@ type ending struct {
 func (c *completer) stream(w http.ResponseWriter, r *http.Request) error {
 	line := openSink(w, r)
 	err := line.pour(r.Context(), func(ctx context.Context, p *pipe) error {
-		c.out.through(func(event string, v any) error {
-			b, err := json.Marshal(v)
+		put := func(event string, v any) error {
+			raw, is := v.(rawData)
+			b, err := []byte(raw), error(nil)
+			if !is {
+				b, err = json.Marshal(v)
+			}
 			if err == nil && !p.put(ctx, frame("", event, b)) {
 				err = context.Cause(ctx)
 			}
 			return err
-		})
-		if err := c.out.begin(c.got.Run); err != nil {
+		}
+		if err := c.out.begin(c.got.Run, put); err != nil {
 			return err
 		}
 		end, err := c.follow(ctx, true)
@@ -76,11 +80,7 @@ func (c *completer) stream(w http.ResponseWriter, r *http.Request) error {
 			return c.out.fail(p)
 		}
 		c.repeat.answered(ctx)
-		if err := c.out.end(end); err != nil {
-			return err
-		}
-		p.put(ctx, c.out.mark())
-		return nil
+		return c.out.end(end)
 	})
 	if err != nil {
 		c.repeat.unanswered(r.Context())

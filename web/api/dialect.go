@@ -11,23 +11,25 @@ import (
 // A dialect is a protocol of OpenAI, in which one client reads one run. The completer is
 // the same for all.
 type dialect interface {
-	// through sets how a stream is sent; without it, nothing is.
-	through(put func(event string, v any) error)
-	// begin is called first. It, end and fail send the first and the last events of a
-	// stream; mark is what follows the end.
-	begin(run claybot.RunID) error
+	// begin is called first; put sends the events of a stream, and nil where there is none. It, end
+	// and fail send the first and the last events.
+	begin(run claybot.RunID, put func(event string, v any) error) error
 	end(e ending) error
 	fail(p *web.Problem) error
-	mark() []byte
 	// say adds to the text of the answer.
 	say(text string) error
 	// use shows that a tool was called, or how its call ended.
 	use(u toolUse) error
-	// whole is the answer to a client that reads no stream.
-	whole(e ending) any
-	// late is what such a client gets in place of the answer after the status was sent.
-	late(p *web.Problem) any
+	// whole is the answer to a client that reads no stream; with p, what such a client gets in its
+	// place after the status was sent.
+	whole(e ending, p *web.Problem) any
 }
+
+// A rawData is the data of an event that is no JSON.
+type rawData string
+
+// endMark follows the last event of a chat completion.
+const endMark rawData = "[DONE]"
 
 // A toolUse is one call of a tool: its beginning or its end.
 type toolUse struct {
@@ -96,13 +98,10 @@ type chatDialect struct {
 	put     func(event string, v any) error // nil: nothing is sent
 }
 
-func (d *chatDialect) through(put func(event string, v any) error) { d.put = put }
-func (d *chatDialect) mark() []byte                                { return []byte("data: [DONE]\n\n") }
-func (d *chatDialect) use(toolUse) error                           { return nil }
-func (d *chatDialect) late(p *web.Problem) any                     { return likeOpenAI(p) }
+func (d *chatDialect) use(toolUse) error { return nil }
 
-func (d *chatDialect) begin(run claybot.RunID) error {
-	d.run = run
+func (d *chatDialect) begin(run claybot.RunID, put func(event string, v any) error) error {
+	d.run, d.put = run, put
 	return d.send(d.chunk(&chatReply{Role: "assistant"}, nil))
 }
 
@@ -120,12 +119,16 @@ func (d *chatDialect) send(v any) error {
 
 func (d *chatDialect) end(e ending) error {
 	stop := "stop"
-	if err := d.send(d.chunk(&chatReply{}, &stop)); err != nil || !d.usage {
-		return err
+	err := d.send(d.chunk(&chatReply{}, &stop))
+	if err == nil && d.usage {
+		last := d.chunk(nil, nil)
+		last.Choices, last.Usage = []choice{}, counts(e.usage)
+		err = d.send(last)
 	}
-	last := d.chunk(nil, nil)
-	last.Choices, last.Usage = []choice{}, counts(e.usage)
-	return d.send(last)
+	if err == nil {
+		_ = d.send(endMark) // the answer is whole without it
+	}
+	return err
 }
 
 // fail omits the mark, which would signal success.
@@ -138,7 +141,10 @@ func (d *chatDialect) chunk(delta *chatReply, finish *string) completion {
 	}
 }
 
-func (d *chatDialect) whole(e ending) any {
+func (d *chatDialect) whole(e ending, p *web.Problem) any {
+	if p != nil {
+		return likeOpenAI(p)
+	}
 	stop := "stop"
 	return completion{
 		ID: completionID(d.run), Object: "chat.completion", Created: d.created, Model: d.model, Usage: counts(e.usage),

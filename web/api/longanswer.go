@@ -80,7 +80,7 @@ func (l *longAnswer) end(status int, v any) error {
 // whole returns the final reply of the run as one JSON value.
 func (c *completer) whole(w http.ResponseWriter, r *http.Request) error {
 	line := &longAnswer{sink: sink{w, http.NewResponseController(w)}, r: r}
-	if err := c.out.begin(c.got.Run); err != nil {
+	if err := c.out.begin(c.got.Run, nil); err != nil {
 		return err
 	}
 	var end ending
@@ -92,14 +92,14 @@ func (c *completer) whole(w http.ResponseWriter, r *http.Request) error {
 	case line.kept && (r.Context().Err() != nil || errors.Is(err, errGone)):
 		panic(http.ErrAbortHandler) // a connected client retries and gets the answer
 	case err == nil:
-		c.deliver(line, http.StatusOK, c.out.whole(end), true)
+		c.deliver(line, http.StatusOK, c.out.whole(end, nil), true)
 		return nil
 	}
 	p := problemOf(c.completions.log, r, operation{id: "createCompletion", missing: noModel}, err)
 	advise(p, w.Header(), true)
 	answer := any(likeOpenAI(p))
 	if line.kept {
-		answer = c.out.late(p)
+		answer = c.out.whole(end, p)
 	}
 	c.deliver(line, p.Status, answer, p.Ended)
 	return nil

@@ -118,9 +118,6 @@ type responseDialect struct {
 	put   func(event string, v any) error
 }
 
-func (d *responseDialect) through(put func(event string, v any) error) { d.put = put }
-func (d *responseDialect) mark() []byte                                { return nil }
-
 // send sends an event of a stream.
 func (d *responseDialect) send(e responseEvent) error {
 	if d.put == nil {
@@ -171,7 +168,8 @@ func snapshot(item any) any {
 	return item
 }
 
-func (d *responseDialect) begin(run claybot.RunID) error {
+func (d *responseDialect) begin(run claybot.RunID, put func(event string, v any) error) error {
+	d.put = put
 	d.ID = responseID + string(run)
 	if err := d.state("response.created"); err != nil {
 		return err
@@ -290,13 +288,12 @@ func (d *responseDialect) fail(p *web.Problem) error {
 	return d.state("response.failed")
 }
 
-func (d *responseDialect) whole(e ending) any {
+func (d *responseDialect) whole(e ending, p *web.Problem) any {
+	if p != nil {
+		d.failed(p)
+		return d.response
+	}
 	d.finish("completed")
 	d.Usage = responseUsage(e.usage)
-	return d.response
-}
-
-func (d *responseDialect) late(p *web.Problem) any {
-	d.failed(p)
 	return d.response
 }

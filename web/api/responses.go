@@ -405,7 +405,7 @@ func (a *completions) responseNow(r *http.Request, d *responseDialect, run respo
 	if err := a.formatted(r, c, d); err != nil {
 		return none, err
 	}
-	if err := d.begin(run.ID); err != nil {
+	if err := d.begin(run.ID, nil); err != nil {
 		return none, err
 	}
 	var end ending
