@@ -14,10 +14,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 // TestSize measures the tree and prints the result with -v; make size shows it. It
-// fails only when it sees no tree.
+// fails only when it sees no tree; TestBars checks the result.
 func TestSize(t *testing.T) {
 	m, err := measure(os.DirFS("."))
 	if err != nil {
@@ -27,6 +28,101 @@ func TestSize(t *testing.T) {
 		t.Fatal("the test does not see the tree")
 	}
 	t.Logf("\n%s", m)
+}
+
+// The bars: what is larger has more than one concern; see docs/ARCHITECTURE.md.
+const (
+	maxInterface = 6 // methods, in the whole product
+	maxMethods   = 30
+	maxFields    = 15
+)
+
+// parts are the folders whose structs must stay below maxMethods and maxFields.
+var parts = []string{"agentsystem", "inbox", "runs", "delivery", "questions", "subagents", "budgets"}
+
+// wide are the interfaces with more methods than maxInterface, and how many they have: contracts of
+// one resource of the API and the pages, which read. The list and its numbers only shrink.
+var wide = map[string]int{
+	"connectors/webchat.Transcripts": 7,
+	"storage.Access":                 9,
+	"storage.Parking":                7,
+	"web.Access":                     8,
+	"web.Flows":                      9,
+	"web.Runs":                       7,
+}
+
+// TestBars fails for interfaces and structs above the bars, and for exceptions that are none any more.
+func TestBars(t *testing.T) {
+	m, err := measure(os.DirFS("."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range m.over(wide) {
+		t.Error(v)
+	}
+}
+
+// TestBarsHold: what is planted above a bar is reported, and what is at it is not.
+func TestBarsHold(t *testing.T) {
+	methods := func(n int, format string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, format, i)
+		}
+		return b.String()
+	}
+	tree := func(n int) fstest.MapFS {
+		text := "package runs\n\ntype i interface {\n" + methods(maxInterface+n, "M%d()\n") + "}\n\ntype f struct {\n" + methods(maxFields+n, "F%d int\n") + "}\n\ntype m struct{}\n\n" + methods(maxMethods+n, "func (*m) M%d() {}\n")
+		return fstest.MapFS{"runs/a.go": {Data: []byte(text)}}
+	}
+	for _, tc := range []struct {
+		above int
+		wide  map[string]int
+		want  []string
+	}{
+		{0, nil, nil},
+		{1, nil, []string{"interface runs.i", "struct runs.f", "struct runs.m"}},
+		{1, map[string]int{"runs.i": maxInterface + 1}, []string{"struct runs.f", "struct runs.m"}},
+		{2, map[string]int{"runs.i": maxInterface + 1}, []string{"interface runs.i", "struct runs.f", "struct runs.m"}},
+		{0, map[string]int{"runs.i": maxInterface + 1}, []string{"exception runs.i"}},
+		{0, map[string]int{"runs.gone": maxInterface + 1}, []string{"exception runs.gone"}},
+	} {
+		m, err := measure(tree(tc.above))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, v := range m.over(tc.wide) {
+			got = append(got, strings.Split(v, ":")[0])
+		}
+		if slices.Sort(got); !slices.Equal(got, tc.want) {
+			t.Errorf("%d above the bars, exceptions %v: %q, want %q", tc.above, tc.wide, got, tc.want)
+		}
+	}
+}
+
+// over returns what is above the bars, and the exceptions that say otherwise than the tree.
+func (m *measurement) over(wide map[string]int) (all []string) {
+	left := maps.Clone(wide)
+	for _, i := range m.interfaces {
+		allowed, excepted := left[i.name]
+		delete(left, i.name)
+		switch {
+		case i.n > max(allowed, maxInterface):
+			all = append(all, fmt.Sprintf("interface %s: %d methods, at most %d; which callers use which?", i.name, i.n, max(allowed, maxInterface)))
+		case excepted && i.n < allowed:
+			all = append(all, fmt.Sprintf("exception %s: it has %d methods now, lower the number or remove it", i.name, i.n))
+		}
+	}
+	for name := range left {
+		all = append(all, fmt.Sprintf("exception %s: there is no such interface, remove it", name))
+	}
+	for _, s := range m.structs {
+		if slices.Contains(parts, path.Dir(strings.Replace(s.name, ".", "/", 1))) && (s.methods > maxMethods || s.fields > maxFields) {
+			all = append(all, fmt.Sprintf("struct %s: %d methods and %d fields, at most %d and %d; which part of it is a type of its own?", s.name, s.methods, s.fields, maxMethods, maxFields))
+		}
+	}
+	return all
 }
 
 // A measurement is the size of the Go code of a tree.
