@@ -44,8 +44,6 @@ var parts = []string{"agentsystem", "inbox", "runs", "delivery", "questions", "s
 // one resource of the API and the pages, which read. The list and its numbers only shrink.
 var wide = map[string]int{
 	"connectors/webchat.Transcripts": 7,
-	"storage.Access":                 9,
-	"storage.Parking":                7,
 	"web.Access":                     8,
 	"web.Flows":                      9,
 	"web.Runs":                       7,

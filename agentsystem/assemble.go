@@ -89,7 +89,7 @@ func (a *assembly) quota() *people.Quota {
 // makePeople makes what knows users and sends to them.
 func (a *assembly) makePeople() {
 	s := a.system
-	gate := people.NewGate(a.Access, a.Admission, a.Moves)
+	gate := people.NewGate(a.Access, a.Access, a.Admission, a.Moves)
 	s.deliverer = delivery.New(delivery.Config{
 		Outbox: a.Outbox, Reader: a.Outbox, Files: a.Agents, Members: a.Members, Connector: a.connector, Active: a.active, Allowed: gate.MayReceive,
 		Voice: func(ctx context.Context, o claybot.Outgoing) texts.Voice { return s.People.VoiceOf(ctx, o) },

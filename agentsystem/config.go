@@ -59,6 +59,16 @@ type (
 		storage.OutboxReader
 		storage.OutboxControl
 	}
+	// Access stores who may use claybot, and their roles.
+	Access interface {
+		storage.Access
+		storage.Roles
+	}
+	// Parking stores and lists parked messages.
+	Parking interface {
+		storage.Parking
+		storage.ParkedReader
+	}
 )
 
 // Stores are the durable parts that an AgentSystem stands on. Only Marks and Chatter may be
@@ -70,14 +80,14 @@ type Stores struct {
 	Inbox   Inbox
 	Runs    Runs
 	Outbox  Outbox
-	Access  storage.Access
+	Access  Access
 	Counts  storage.StatsReader
 	Later   storage.Reminders
 	Texts   storage.Documents
 	Asked   storage.Questions
 	Marks   storage.CheckpointSet
 	Chatter storage.Chatter
-	Parking storage.Parking
+	Parking Parking
 }
 
 // Settings say how agents behave. They are read at every decision, so that a change applies at

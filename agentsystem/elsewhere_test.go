@@ -56,7 +56,7 @@ func (idle) Acquire(context.Context, string, time.Duration, int, int) ([]storage
 // versions count what a store that several nodes share would count.
 type versions struct {
 	agentsystem.Index
-	storage.Access
+	agentsystem.Access
 	mu    sync.Mutex
 	now   storage.Version
 	asked int

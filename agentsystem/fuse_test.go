@@ -134,7 +134,7 @@ func (m fusedMarks) SetCheckpoint(ctx context.Context, key, value string) error 
 }
 
 type fusedParking struct {
-	storage.Parking
+	agentsystem.Parking
 	f *fuse
 }
 

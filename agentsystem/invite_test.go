@@ -174,7 +174,7 @@ func TestWrongInvitations(t *testing.T) {
 // An inviteFault counts the changes of access as steps of a fuse. It returns fail once in place
 // of a grant.
 type inviteFault struct {
-	storage.Access
+	agentsystem.Access
 	f     *fuse
 	fail  *error
 	reads *atomic.Int64

@@ -235,7 +235,7 @@ func (o faultOutbox) Enqueue(ctx context.Context, out ...claybot.Outgoing) ([]cl
 }
 
 type faultParking struct {
-	storage.Parking
+	agentsystem.Parking
 	f *agentFault
 }
 

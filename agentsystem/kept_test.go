@@ -139,7 +139,7 @@ func TestADenialBehindAnApprovalErasesNothing(t *testing.T) {
 
 // firstDropped lets before act just before a request is dropped.
 type firstDropped struct {
-	storage.Access
+	agentsystem.Access
 	before func()
 }
 

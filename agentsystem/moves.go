@@ -25,7 +25,7 @@ type moves struct {
 	agents      *storage.Bounded
 	index       Index
 	outbox      storage.OutboxReader
-	parked      storage.Parking
+	parked      storage.ParkedReader
 	people      *people.Directory
 	sender      *delivery.Deliverer
 	worker      *worker.Worker

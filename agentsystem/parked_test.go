@@ -87,7 +87,7 @@ func TestRevokedParked(t *testing.T) {
 
 // hurtParking damages a row, with or without whom it is for, and counts the looks.
 type hurtParking struct {
-	storage.Parking
+	agentsystem.Parking
 	id    claybot.MessageID
 	whole bool
 	looks *atomic.Int64

@@ -31,7 +31,7 @@ var errBehind = errors.New("earlier messages of the same agent are parked")
 // A parking keeps the messages of agents that cannot be used, in order, and posts them
 // when the agents can be used again. See retries.
 type parking struct {
-	store    storage.Parking
+	store    Parking
 	index    storage.Index
 	receipts storage.Receipts
 	inboxes  *inbox.Inboxes

@@ -235,7 +235,7 @@ func TestParkedOutlivesCrashes(t *testing.T) {
 
 // smallParking is a parking table with little room.
 type smallParking struct {
-	storage.Parking
+	agentsystem.Parking
 	all, agent int
 }
 

@@ -15,7 +15,7 @@ import (
 
 // A roleStore counts how often all grants are read. It lets stored act after each change of a role.
 type roleStore struct {
-	storage.Access
+	agentsystem.Access
 	grants atomic.Int64
 	stored func(c storage.RoleChange)
 }

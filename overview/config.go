@@ -60,7 +60,7 @@ type Outbox interface {
 	Transcript(ctx context.Context, agent claybot.AgentID, dest string, limit int) ([]storage.Entry, error)
 }
 
-// Parking lists parked messages; see storage.Parking.
+// Parking lists parked messages; see storage.ParkedReader.
 type Parking interface {
 	ParkedAgents(ctx context.Context, limit int) ([]storage.ParkedAgent, error)
 	ParkedOf(ctx context.Context, key string, limit int) ([]storage.Parked, error)

@@ -14,11 +14,15 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
+// roles is a name for the field of what has a method Roles.
+type roles = storage.Roles
+
 // A crowd is a store in which many people wrote, each to one agent. The agent gone is deleted after
 // it was listed.
 type crowd struct {
 	overview.Index
 	storage.Access
+	roles
 	storage.CheckpointSet
 	agents []storage.IndexEntry
 	gone   claybot.AgentID
@@ -58,7 +62,7 @@ func TestManyPeople(t *testing.T) {
 	c.gone = c.agents[499].ID // the last one of the first page
 	access := func() people.Access { return people.Access{Mode: people.AccessOpen} }
 	dir := people.New(people.Config{
-		Gate: people.NewGate(c, access, nil), Marks: c, Connector: func(string) connectors.Connector { return nil },
+		Gate: people.NewGate(c, c, access, nil), Marks: c, Connector: func(string) connectors.Connector { return nil },
 	})
 	o := &overview.Listings{Config: overview.Config{Stores: overview.Stores{Index: c}, Parts: overview.Parts{People: dir}, Reports: overview.Reports{
 		Spent: func(_ context.Context, q storage.SpentQuery) (sums []storage.Spent, err error) {

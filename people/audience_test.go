@@ -9,7 +9,7 @@ import (
 
 // Who can read a conversation, by the ids of the platforms.
 func TestAudienceOf(t *testing.T) {
-	gate := NewGate(nil, nil, MovesOf([]string{`{"connector":"slack","from":"T1/C7","to":"T1/C9"}`}))
+	gate := NewGate(nil, nil, nil, MovesOf([]string{`{"connector":"slack","from":"T1/C7","to":"T1/C9"}`}))
 	for _, tt := range []struct {
 		d    claybot.Descriptor
 		r    claybot.Route

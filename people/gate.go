@@ -64,6 +64,7 @@ var (
 type Gate struct {
 	*Moves
 	store  storage.Access
+	ranks  storage.Roles
 	access func() Access
 	asking chan struct{} // held while one unknown user is answered, so that the counts of codes hold
 
@@ -86,10 +87,11 @@ type subject struct{ connector, id string }
 
 // NewGate returns a Gate over the grants in a store and the settings, which are read with
 // every message. What they say of a chat holds on when it gets a new id.
-func NewGate(store storage.Access, access func() Access, moves *Moves) *Gate {
+func NewGate(store storage.Access, roles storage.Roles, access func() Access, moves *Moves) *Gate {
 	return &Gate{
 		Moves:    moves,
 		store:    store,
+		ranks:    roles,
 		access:   access,
 		asking:   make(chan struct{}, 1),
 		grants:   make(map[subject]storage.Grant),
@@ -117,7 +119,7 @@ func (g *Gate) Load(ctx context.Context) error {
 		for _, x := range grants {
 			all[subject{x.Connector, x.Subject}] = x
 		}
-		roles, number, err := g.store.Roles(ctx)
+		roles, number, err := g.ranks.Roles(ctx)
 		if err != nil {
 			return fmt.Errorf("load roles: %w", err)
 		}

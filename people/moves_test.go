@@ -36,7 +36,7 @@ func TestAccessFollowsMoves(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			g := people.NewGate(nil, func() people.Access { return people.Access{Mode: people.AccessAllowlist, Allow: []string{tt.allow}} }, moves)
+			g := people.NewGate(nil, nil, func() people.Access { return people.Access{Mode: people.AccessAllowlist, Allow: []string{tt.allow}} }, moves)
 			if got := g.Allowed(claybot.User("slack", tt.channel, "U1"), true); got != tt.want {
 				t.Errorf("allowed: %v", got)
 			}
@@ -197,11 +197,11 @@ func TestGrantsComeWithMoves(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	pairing := func() people.Access { return people.Access{} }
-	there, here := people.NewGate(db, pairing, people.NewMoves(db)), people.NewGate(db, pairing, people.NewMoves(db))
+	there, here := people.NewGate(db, db, pairing, people.NewMoves(db)), people.NewGate(db, db, pairing, people.NewMoves(db))
 	if err := there.Grant(t.Context(), storage.Grant{Connector: "chat", Subject: "old", At: claybot.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	cut := people.NewGate(db, pairing, people.NewMoves(db))
+	cut := people.NewGate(db, db, pairing, people.NewMoves(db))
 	for _, g := range []*people.Gate{here, cut} {
 		if err := g.Load(t.Context()); err != nil {
 			t.Fatal(err)

@@ -103,7 +103,7 @@ func (dir *Directory) SetRole(ctx context.Context, owner string, role storage.Ro
 	if err != nil {
 		return c, err
 	}
-	done, err := dir.Gate.store.SetRole(ctx, c)
+	done, err := dir.Gate.ranks.SetRole(ctx, c)
 	if errors.Is(err, storage.ErrState) {
 		return done, ErrLastOwner
 	}
@@ -166,7 +166,7 @@ func (dir *Directory) EndRoles(ctx context.Context) error {
 		return err
 	}
 	for _, who := range dir.Gate.withoutAccess() {
-		done, err := dir.Gate.store.SetRole(ctx, storage.RoleChange{At: claybot.Now(), By: accessEnded, Who: who, After: storage.RoleUser, Last: true})
+		done, err := dir.Gate.ranks.SetRole(ctx, storage.RoleChange{At: claybot.Now(), By: accessEnded, Who: who, After: storage.RoleUser, Last: true})
 		if err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func (dir *Directory) NoteRole(c storage.RoleChange) {
 // whose role is the same, it reads that role alone.
 func (dir *Directory) RefreshRole(ctx context.Context, owner string) error {
 	ids := dir.Identities(owner)
-	stored, _, err := dir.Gate.store.Roles(ctx, ids...)
+	stored, _, err := dir.Gate.ranks.Roles(ctx, ids...)
 	if err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (g *Gate) stored(owner string) bool {
 
 // RoleChanges lists the newest changes of roles, latest first.
 func (dir *Directory) RoleChanges(ctx context.Context) ([]storage.RoleChange, error) {
-	return dir.Gate.store.RoleChanges(ctx)
+	return dir.Gate.ranks.RoleChanges(ctx)
 }
 
 // noteRole notes a stored change of a role for those of its identities of which no later one is known.

@@ -43,7 +43,7 @@ func twoMembers(t *testing.T) (a, b *Directory, store *watchedStore) {
 	t.Cleanup(func() { _ = db.Close() })
 	store = &watchedStore{CheckpointSet: db}
 	member := func(marks storage.CheckpointSet) *Directory {
-		return New(Config{Gate: NewGate(nil, nil, nil), Marks: marks, Connector: func(string) connectors.Connector { return nil }, Log: slog.New(slog.DiscardHandler)})
+		return New(Config{Gate: NewGate(nil, nil, nil, nil), Marks: marks, Connector: func(string) connectors.Connector { return nil }, Log: slog.New(slog.DiscardHandler)})
 	}
 	return member(db), member(store), store
 }

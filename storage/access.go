@@ -6,9 +6,8 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// Access stores who may use claybot, their roles, and pending pairing requests.
+// Access stores who may use claybot, and pending pairing requests.
 type Access interface {
-	Roles
 	// Grants lists all grants.
 	Grants(ctx context.Context) ([]Grant, error)
 	// Grant stores a grant, removes the pairing request of its user, and adds notice to the

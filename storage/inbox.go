@@ -327,11 +327,6 @@ type Parking interface {
 	Park(ctx context.Context, p Parked, r ParkRules) (added bool, err error)
 	// Arrival returns what decides about the next message for the agent of d.
 	Arrival(ctx context.Context, d claybot.Descriptor) (Arrival, error)
-	// ParkedAgents returns up to limit agents with parked messages, in the order of
-	// their oldest ones. It reads no message.
-	ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, error)
-	// ParkedOf returns up to limit messages of the agent with a key, the oldest first.
-	ParkedOf(ctx context.Context, key string, limit int) ([]Parked, error)
 	// Repark replaces a parked message, with its ID, and its cause; ErrNotFound.
 	Repark(ctx context.Context, p Parked) error
 	// Unpark removes a message that was posted. One that is not parked is ignored.
@@ -341,4 +336,13 @@ type Parking interface {
 	// the message was posted before. A redelivery of it is a duplicate, and Receipt
 	// reports the reason, even if the agent does not exist.
 	EndParked(ctx context.Context, p Parked, reason string) (ended bool, err error)
+}
+
+// ParkedReader lists parked messages.
+type ParkedReader interface {
+	// ParkedAgents returns up to limit agents with parked messages, in the order of
+	// their oldest ones. It reads no message.
+	ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, error)
+	// ParkedOf returns up to limit messages of the agent with a key, the oldest first.
+	ParkedOf(ctx context.Context, key string, limit int) ([]Parked, error)
 }

@@ -37,6 +37,7 @@ type database interface {
 	storage.Leases
 	storage.Receipts
 	storage.Parking
+	storage.ParkedReader
 	storage.Runs
 	storage.RunReader
 	storage.Ratings
@@ -45,6 +46,7 @@ type database interface {
 	storage.OutboxReader
 	storage.OutboxControl
 	storage.Access
+	storage.Roles
 	storage.CheckpointSet
 	storage.Chatter
 	storage.StatsReader

@@ -12,8 +12,6 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-var _ storage.Parking = (*Store)(nil)
-
 // parkedColumns are what decodeParked reads, in its order.
 const parkedColumns = "id, key, episode, at, cause, descriptor, body, crc"
 

@@ -17,6 +17,7 @@ var (
 	_ storage.Leases        = (*Store)(nil)
 	_ storage.Receipts      = (*Store)(nil)
 	_ storage.Parking       = (*Store)(nil)
+	_ storage.ParkedReader  = (*Store)(nil)
 	_ storage.Runs          = (*Store)(nil)
 	_ storage.RunReader     = (*Store)(nil)
 	_ storage.Ratings       = (*Store)(nil)

@@ -29,6 +29,7 @@ type Store interface {
 	storage.Leases
 	storage.Receipts
 	storage.Parking
+	storage.ParkedReader
 	storage.Runs
 	storage.RunReader
 	storage.Ratings
@@ -37,6 +38,7 @@ type Store interface {
 	storage.OutboxReader
 	storage.OutboxControl
 	storage.Access
+	storage.Roles
 	storage.CheckpointSet
 	storage.Chatter
 	storage.StatsReader
