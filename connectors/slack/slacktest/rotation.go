@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -38,6 +39,9 @@ type lasting struct {
 
 // oauth answers oauth.v2.access with grant_type refresh_token. The lock is held.
 func (s *Server) oauth(r *http.Request, args url.Values) answer {
+	if args.Get("grant_type") != "refresh_token" && s.cfg.Client != nil {
+		return s.install(r, args)
+	}
 	c := s.cfg.Rotation
 	id, secret, basic := r.BasicAuth()
 	if !basic {
@@ -59,17 +63,30 @@ func (s *Server) oauth(r *http.Request, args url.Values) answer {
 	if used.IsZero() {
 		s.refresh[token] = time.Now()
 	}
+	return s.rotated()
+}
+
+// rotated is an answer with new tokens. The lock is held.
+func (s *Server) rotated() answer {
+	c := s.cfg.Rotation
 	s.given++
-	next := lasting{fmt.Sprintf("xoxe.xoxb-1-test-canary-%d", s.given), time.Now().Add(c.Life)}
+	next := lasting{fmt.Sprintf("xoxe.xoxb-1-%s-test-canary-%d", s.cfg.Team, s.given), time.Now().Add(c.Life)}
 	if s.active = append(s.active, next); len(s.active) > maxActive {
 		s.active = s.active[1:]
 	}
-	refresh := fmt.Sprintf("xoxe-1-test-canary-%d", s.given)
+	refresh := fmt.Sprintf("xoxe-1-%s-test-canary-%d", s.cfg.Team, s.given)
 	s.refresh[refresh] = time.Time{}
 	s.change()
+	a := s.grant(next.token)
+	a["expires_in"], a["refresh_token"] = int(c.Life/time.Second), refresh
+	return a
+}
+
+// grant is an answer with a token. The lock is held.
+func (s *Server) grant(token string) answer {
 	return answer{
-		"ok": true, "access_token": next.token, "expires_in": int(c.Life / time.Second), "refresh_token": refresh, "token_type": "bot",
-		"scope": "chat:write", "bot_user_id": s.cfg.BotUser, "app_id": "A1", "team": answer{"id": s.cfg.Team, "name": "Test"},
+		"ok": true, "access_token": token, "token_type": "bot",
+		"scope": strings.Join(s.provided(), ","), "bot_user_id": s.cfg.BotUser, "app_id": "A1", "team": answer{"id": s.cfg.Team, "name": "Test " + s.cfg.Team},
 		"enterprise": nil, "is_enterprise_install": false,
 	}
 }

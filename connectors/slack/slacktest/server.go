@@ -46,6 +46,7 @@ type Config struct {
 	AppToken string // default xapp-test
 
 	Rotation *Rotation // nil: BotToken lasts
+	Client   *Client   // nil: the app is installed by its owner, who copies BotToken
 
 	// Manifest is the manifest of the app, as users paste it: which events and commands
 	// the app gets, and what its bot token may do. New panics without one.
@@ -100,6 +101,7 @@ type Server struct {
 	cabinet
 	archive
 	rotating
+	installing
 	created []string // manifests
 	down    bool
 	running sync.WaitGroup
