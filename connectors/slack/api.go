@@ -283,7 +283,7 @@ func (c *Connector) refused(method, field string, err error) error {
 
 // accountError returns an error that names the token and the next step.
 func (c *Connector) accountError(method, field, code string, err error) error {
-	fix := "copy a new token from api.slack.com/apps and " + again(field, "")
+	fix := c.anew("copy a new token from api.slack.com/apps and " + again(field, ""))
 	var refusal slackapi.SlackErrorResponse
 	if code == "missing_scope" && errors.As(err, &refusal) {
 		if scope := word(refusal.Needed); scope != "" && field != c.cfg.AppTokenName {

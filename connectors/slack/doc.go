@@ -1,5 +1,6 @@
-// Package slack connects claybot to one Slack workspace: messages come in over
-// Socket Mode, answers go out over the Web API.
+// Package slack connects claybot to Slack: messages come in over Socket Mode or HTTP, answers go
+// out over the Web API. A Connector serves one workspace. Workspaces serves all that install an app
+// by OAuth, with a Connector for each.
 //
 // It guarantees that an envelope is acknowledged only after its message is
 // durable, and that the acknowledgement counts only when the write to the

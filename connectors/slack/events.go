@@ -208,7 +208,7 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 		return incoming{}, nothing
 	}
 	if m.Type == claybot.MessageUser {
-		files, lines := pending(self.Team, v.Files)
+		files, lines := pending(self, v.Files)
 		m.Files = files
 		for _, line := range lines {
 			if m.Text != "" {
@@ -275,12 +275,23 @@ func at(ts string) claybot.Time {
 	return claybot.At(time.Unix(s, us*1000))
 }
 
-// errRemoved returns the error of a connector whose app was removed from the
+// errUninstalled is the cause of an end after Slack said that the app was removed from the workspace.
+var errUninstalled = errors.New("the app was removed from the workspace or its token was revoked")
+
+// removed returns the error of a connector whose app was removed from the
 // workspace.
-func errRemoved(token string) error {
+func (c *Connector) removed() error {
 	return &connectors.PermanentError{
 		Says: texts.StoppedRemoved,
-		Err:  errors.New("the app was removed from the workspace or its token was revoked"),
-		Fix:  "install it again at api.slack.com/apps and " + again(token, "xoxb-"),
+		Err:  errUninstalled,
+		Fix:  c.anew("install it again at api.slack.com/apps and " + again(c.cfg.BotTokenName, "xoxb-")),
 	}
+}
+
+// anew returns the next step where a workspace needs another token: fix, unless it installs the app itself.
+func (c *Connector) anew(fix string) string {
+	if x := c.cfg.Installed; x != nil {
+		return "to install the app again, open the link that this prints: " + x.Again
+	}
+	return fix
 }

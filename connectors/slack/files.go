@@ -36,11 +36,11 @@ type file struct {
 
 // pending returns the files of a message as references to fetch, and a line for
 // each file that cannot be fetched.
-func pending(team string, files []file) (all []claybot.FileReference, lines []string) {
+func pending(self identity, files []file) (all []claybot.FileReference, lines []string) {
 	for _, f := range files {
 		got := claybot.FileReference{
 			Name: cmp.Or(f.Name, f.Title, "file"), MIMEType: f.MIMEType, Size: max(f.Size, 0),
-			Seconds: int(max(f.DurationMS, 0)+999) / 1000, Kind: kindOf(f), Source: f.ID,
+			Seconds: int(max(f.DurationMS, 0)+999) / 1000, Kind: kindOf(f), Source: self.qualified(self.Team, f.ID),
 		}
 		if isCanvas(f.Mode, f.MIMEType) {
 			got.Name, got.MIMEType = cmp.Or(f.Title, f.Name, "canvas")+".html", "text/html"
@@ -58,7 +58,7 @@ func pending(team string, files []file) (all []claybot.FileReference, lines []st
 			lines = append(lines, "["+connectors.FileLine(got)+": "+why+"]")
 			continue
 		}
-		got.ID = connectors.FileID("slack", team, f.ID)
+		got.ID = connectors.FileID("slack", self.Team, f.ID)
 		all = append(all, got)
 	}
 	return all, lines
@@ -92,7 +92,8 @@ func (c *Connector) Fetch(ctx context.Context, f claybot.FileReference) (io.Read
 	if d := c.penalties.left(methodFileInfo, ""); d > 0 {
 		return nil, &connectors.RetryError{After: d, Err: errors.New(methodFileInfo + ": slack asked for a pause")}
 	}
-	info, err := c.fileInfo(ctx, f.Source)
+	id, _ := c.me().local(f.Source)
+	info, err := c.fileInfo(ctx, id)
 	if err != nil {
 		return nil, err
 	}

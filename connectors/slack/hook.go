@@ -143,6 +143,11 @@ func (c *Connector) listen(ctx context.Context, r *receiver) error {
 // ServeHTTP takes one request of Slack, and answers with success only when what it brought is durable.
 // Slack sends an event again after any other answer.
 func (c *Connector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.admit(w, r, func(f frame) { c.pass(w, r, f) })
+}
+
+// admit reads a request, and hands what Slack has signed on. It answers all other requests.
+func (c *Connector) admit(w http.ResponseWriter, r *http.Request, pass func(frame)) {
 	if !timely(r.Header, time.Now()) { // the body is not worth reading
 		w.WriteHeader(http.StatusUnauthorized)
 		return
@@ -167,6 +172,11 @@ func (c *Connector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, challenge) // Slack may be gone
 		return
 	}
+	pass(f)
+}
+
+// pass hands a request to the receiver, and answers it.
+func (c *Connector) pass(w http.ResponseWriter, r *http.Request, f frame) {
 	_, leave, err := c.hooked.intake.Enter(r.Context(), f.EnvelopeID)
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)

@@ -61,6 +61,9 @@ type App struct {
 	Hook    string    // where Slack sends requests; empty: Socket Mode
 	Without []Feature // that are switched off
 	Rotate  bool      // Slack rotates the bot tokens
+	// Redirect is where Slack leads the browsers of people who install the app by OAuth; empty: its owner
+	// installs it.
+	Redirect string
 }
 
 // scopes returns the bot scopes of the app.
@@ -230,7 +233,8 @@ type shortcutEntry struct {
 }
 
 type oauth struct {
-	Scopes struct {
+	Redirects []string `json:"redirect_urls,omitempty"` // at most 1,000
+	Scopes    struct {
 		Bot []string `json:"bot"`
 	} `json:"scopes"`
 }
@@ -273,6 +277,9 @@ func (a App) manifest() manifest {
 			{label, "global", callbackAsk, "Ask a question, answered as a direct message"},
 			{label, "message", callbackAskMessage, "Ask about this message, answered as a direct message"},
 		}
+	}
+	if a.Redirect != "" {
+		m.OAuth.Redirects = []string{a.Redirect}
 	}
 	m.OAuth.Scopes.Bot = a.scopes()
 	m.Settings.Events.URL, m.Settings.Events.Bot = a.Hook, a.events()

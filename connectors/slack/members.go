@@ -54,15 +54,17 @@ func (s *members) put(user string, m member, valid time.Duration) member {
 // outsider reports whether a user of the bot's own workspace is no full member: a guest, a
 // deactivated user, or one of whom Slack says nothing. An error means that Slack could not
 // be asked now.
-func (c *Connector) outsider(ctx context.Context, user string) (bool, error) {
+func (c *Connector) outsider(ctx context.Context, id string) (bool, error) {
+	user, _ := c.local(id)
 	m, err := c.member(ctx, user, lookupTime)
 	return m.outsider, err
 }
 
 // profile returns how a user is called, and their language and zone, or nothing for a user of
-// another workspace, TEAM/USER, and where Slack does not say so quickly.
-func (c *Connector) profile(ctx context.Context, user string) member {
-	if strings.ContainsRune(user, '/') {
+// another workspace and where Slack does not say so quickly.
+func (c *Connector) profile(ctx context.Context, id string) member {
+	user, own := c.local(id)
+	if !own {
 		return member{}
 	}
 	m, err := c.member(ctx, user, nameTime)

@@ -65,7 +65,8 @@ func (r *receiver) reacted(ctx context.Context, x connectors.Reaction) (rated bo
 		return false, nil
 	}
 	if x.Group && !x.Outsider {
-		m, err := r.chat.member(ctx, x.UserID, lookupTime)
+		user, _ := r.self.local(x.UserID)
+		m, err := r.chat.member(ctx, user, lookupTime)
 		if err != nil {
 			return false, err
 		}
@@ -73,7 +74,7 @@ func (r *receiver) reacted(ctx context.Context, x connectors.Reaction) (rated bo
 			return false, nil
 		}
 		if x.Outsider = m.outsider; m.team != "" {
-			x.UserID = m.team + "/" + x.UserID
+			x.UserID = r.self.qualified(m.team, user)
 		}
 	}
 	return r.reacts.Reacted(ctx, x)

@@ -54,7 +54,7 @@ func (r *receiver) take(ctx context.Context, s replier, f frame) error {
 		r.ack(s, f.EnvelopeID, nil)
 	case farewell:
 		r.ack(s, f.EnvelopeID, nil)
-		return errRemoved(r.chat.cfg.BotTokenName)
+		return r.chat.removed()
 	case revoked:
 		r.ack(s, f.EnvelopeID, nil)
 		return r.chat.revoked(ctx)

@@ -79,11 +79,14 @@ func (c *Connector) unsealed(key, value string) address {
 }
 
 // sealer seals with a key that is derived from the bot token, or from the secret of an app whose bot
-// tokens Slack rotates.
+// tokens Slack rotates, or that workspaces install.
 func (c *Connector) sealer() cipher.AEAD {
 	secret := c.cfg.BotToken
 	if r := c.cfg.Rotation; r != nil {
 		secret = r.ClientSecret
+	}
+	if x := c.cfg.Installed; x != nil {
+		secret = x.ClientSecret // the same for all workspaces
 	}
 	sum := sha256.Sum256([]byte("claybot response_url\x00" + secret))
 	block, err := aes.NewCipher(sum[:])
@@ -232,10 +235,7 @@ func (c *Connector) sendPrivately(ctx context.Context, p post, key string) (stri
 		c.log.Info("slack takes no more answers to a command where it was written, sending a direct message", "outgoing", p.ID, "err", err)
 	}
 	p.method, p.respond = methodPost, ""
-	_, user, foreign := strings.Cut(p.Route.UserID, "/")
-	if !foreign {
-		user = p.Route.UserID
-	}
+	user, _ := c.local(p.Route.UserID)
 	direct, err := c.direct(ctx, user)
 	if err == nil {
 		if direct != p.channel {

@@ -1,19 +1,17 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -49,6 +47,9 @@ type Rotation struct {
 	// Secrets stores the present tokens under the name of the connector, for all members that share
 	// the app.
 	Secrets storage.Secrets
+	// Stored is the name under which the tokens of a workspace are stored that installed the app itself. There
+	// is no RefreshToken then. Empty: the name of the connector.
+	Stored string
 }
 
 // A rotation holds the present tokens of an app, and renews them.
@@ -58,10 +59,10 @@ type Rotation struct {
 // start asks again with the refresh token before, which Slack accepts for a while.
 type rotation struct {
 	Rotation
-	name, tokenName, apiURL string
-	do                      func(*http.Request) (*http.Response, error)
-	clean                   func(error) error
-	log                     *slog.Logger
+	name, tokenName string
+	access          func(url.Values) (grant, error)
+	anew            func(fix string) string
+	log             *slog.Logger
 
 	now   atomic.Pointer[pair]   // nil: not known
 	fault atomic.Pointer[string] // why there are no new tokens; nil for none
@@ -107,9 +108,10 @@ func (p *pair) renewal() time.Time {
 }
 
 func newRotation(c *Connector) *rotation {
+	r := *c.cfg.Rotation
 	return &rotation{
-		Rotation: *c.cfg.Rotation, name: c.cfg.Name, tokenName: c.cfg.BotTokenName, apiURL: c.cfg.APIURL,
-		do: c.calls.do, clean: func(err error) error { return c.clean(err) }, log: c.log,
+		Rotation: r, name: cmp.Or(r.Stored, c.cfg.Name), tokenName: c.cfg.BotTokenName, log: c.log,
+		access: func(args url.Values) (grant, error) { return c.access(r.ClientID, r.ClientSecret, args) }, anew: c.anew,
 		turn: make(chan struct{}, 1), kick: make(chan struct{}, 1),
 	}
 }
@@ -130,7 +132,7 @@ func (c *Connector) token(ctx context.Context) (string, error) {
 // another one. With rotation, a revoked token leaves the app installed.
 func (c *Connector) revoked(ctx context.Context) error {
 	if c.rotation == nil {
-		return errRemoved(c.cfg.BotTokenName)
+		return c.removed()
 	}
 	ctx, cancel := context.WithTimeout(ctx, refreshTime)
 	defer cancel()
@@ -372,6 +374,9 @@ func pairOf(raw []byte) *pair {
 // read returns the tokens to go on with. begun is false where the refresh token of the operator is newer
 // than the stored ones, or of another app: nothing of it is stored before Slack accepts it.
 func (r *rotation) read(stored *pair) (p *pair, begun bool) {
+	if r.Stored != "" {
+		return stored, true
+	}
 	sum := sha256.Sum256([]byte(r.RefreshToken))
 	seed := hex.EncodeToString(sum[:8])
 	known := slices.Index(stored.Seeds, seed)
@@ -386,39 +391,13 @@ func (r *rotation) read(stored *pair) (p *pair, begun bool) {
 	return &pair{Refresh: r.RefreshToken, Client: r.ClientID, Seeds: seeds[max(0, len(seeds)-maxSeeds):]}, false
 }
 
-// ask exchanges a refresh token for new tokens. What Slack answers is not lost with a caller that waits
-// no longer, and the trace of the call that waits for a token does not see the request.
+// ask exchanges a refresh token for new tokens.
 func (r *rotation) ask(refresh string) (*pair, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), refreshTime)
-	defer cancel()
-	args := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.apiURL+methodAccess, strings.NewReader(args.Encode()))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", methodAccess, r.clean(err))
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.SetBasicAuth(r.ClientID, r.ClientSecret)
 	asked := time.Now()
-	resp, err := r.do(req)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", methodAccess, r.clean(err))
-	}
-	defer resp.Body.Close() // it was only read
-	var a struct {
-		OK      bool   `json:"ok"`
-		Error   string `json:"error"`
-		Access  string `json:"access_token"`
-		Refresh string `json:"refresh_token"`
-		Expires int64  `json:"expires_in"` // seconds
-		Type    string `json:"token_type"`
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: HTTP status %d", methodAccess, resp.StatusCode)
-	}
-	if body, err := io.ReadAll(resp.Body); err != nil || json.Unmarshal(body, &a) != nil {
-		return nil, errors.New(methodAccess + ": the answer cannot be read")
-	}
+	a, err := r.access(url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh}})
 	switch {
+	case err != nil:
+		return nil, err
 	case !a.OK:
 		return nil, r.refused(word(a.Error))
 	case a.Access == "" || a.Refresh == "" || a.Expires <= 0:
@@ -426,7 +405,7 @@ func (r *rotation) ask(refresh string) (*pair, error) {
 	case a.Type != "bot":
 		return nil, r.stopped("is not that of a bot", "copy the refresh token of the bot from api.slack.com/apps, OAuth & Permissions, and "+again(r.tokenName, "xoxe-"))
 	}
-	return &pair{Access: a.Access, Refresh: a.Refresh, At: asked, Expires: asked.Add(time.Duration(a.Expires) * time.Second)}, nil
+	return a.pair(asked), nil
 }
 
 // refused describes the error codes of docs.slack.dev/reference/methods/oauth.v2.access, read 2026-11-28.
@@ -437,7 +416,7 @@ func (r *rotation) refused(code string) error {
 	case "bad_client_secret":
 		return r.stoppedFor(r.ClientSecretName, code, "copy the Client Secret from api.slack.com/apps, Basic Information, and "+again(r.ClientSecretName, ""))
 	case "invalid_refresh_token", "token_revoked", "token_expired", "invalid_auth", "account_inactive", "token_rotation_not_enabled":
-		return r.stoppedFor(r.tokenName, code, "copy a new refresh token from api.slack.com/apps, OAuth & Permissions, and "+again(r.tokenName, "xoxe-"))
+		return r.stoppedFor(r.tokenName, code, r.anew("copy a new refresh token from api.slack.com/apps, OAuth & Permissions, and "+again(r.tokenName, "xoxe-")))
 	}
 	return fmt.Errorf("%s: slack says %s", methodAccess, code)
 }

@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -84,4 +85,43 @@ func (c *Connector) ExamineBot(ctx context.Context) (Examined, error) {
 func (c *Connector) ExamineApp(ctx context.Context) error {
 	_, err := c.socketAddress(ctx)
 	return err
+}
+
+// An ExaminedWorkspace is what is known of a workspace that has installed the app itself.
+type ExaminedWorkspace struct {
+	Name  string // with its id
+	Gone  bool   // it has removed the app
+	Lacks []string
+	Err   error // of the question to Slack
+}
+
+// Examine asks Slack about each workspace that has installed the app, with the token that is stored: a token
+// that has expired stays, because its refresh token counts once.
+func (w *Workspaces) Examine(ctx context.Context) (found []ExaminedWorkspace, err error) {
+	all, err := w.ledger.read()
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range all.All {
+		x := ExaminedWorkspace{Name: i.String(), Gone: !i.Gone.IsZero()}
+		if x.Gone {
+			found = append(found, x)
+			continue
+		}
+		p, err := w.ledger.tokens(i.Team)
+		if err != nil {
+			return nil, err
+		}
+		c := w.join(i, all.Home, &pair{Access: p.Access})
+		var bot Examined
+		switch {
+		case p.Refresh != "" && !p.serves(""):
+			x.Err = errors.New("its token has expired; a daemon that runs renews it")
+		default:
+			bot, x.Err = c.ExamineBot(ctx)
+		}
+		x.Lacks = bot.Lacks
+		found = append(found, x)
+	}
+	return found, nil
 }

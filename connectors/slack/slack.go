@@ -45,6 +45,9 @@ type Config struct {
 	// Rotation gets bot tokens, for an app whose tokens Slack rotates. BotToken is not used then, and
 	// BotTokenName is that of the refresh token. nil: BotToken lasts.
 	Rotation *Rotation
+	// Installed is of a workspace that has installed the app itself; nil: the operator has, and set the
+	// tokens.
+	Installed *Installed
 	// BotTokenName, AppTokenName and SigningSecretName are how the operator sets these; default
 	// SLACK_BOT_TOKEN, SLACK_APP_TOKEN and SLACK_SIGNING_SECRET.
 	BotTokenName, AppTokenName, SigningSecretName string
@@ -121,6 +124,7 @@ var (
 // An identity is the bot's own identity, from auth.test.
 type identity struct {
 	Team, User, Bot, Name string
+	Home                  string // see home; empty: Team
 }
 
 // New returns a connector. It makes no calls before Run or Send.
@@ -293,6 +297,9 @@ type credential struct{ field, value, prefix, page string }
 // checkTokens checks the prefixes of the tokens, so that a swapped pair gets a
 // clear error.
 func (c *Connector) checkTokens() error {
+	if c.cfg.Installed != nil {
+		return nil // Slack gave them
+	}
 	bot, app := c.cfg.BotToken, c.cfg.AppToken
 	if c.cfg.Hook == "" && strings.HasPrefix(bot, "xapp-") && strings.HasPrefix(app, "xoxb-") {
 		return &connectors.PermanentError{
@@ -382,6 +389,11 @@ func (c *Connector) identify(ctx context.Context) (identity, error) {
 		return identity{}, c.refused("auth.test", c.cfg.BotTokenName, err)
 	}
 	self := identity{Team: r.TeamID, User: r.UserID, Bot: r.BotID, Name: r.User}
+	if x := c.cfg.Installed; x != nil {
+		if self.Home = x.Home; self.Team != x.Team {
+			return identity{}, fmt.Errorf("the token of the workspace %s is of another one", x.Team)
+		}
+	}
 	c.self.Store(&self)
 	c.granted(r.Header)
 	return self, nil

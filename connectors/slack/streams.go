@@ -156,10 +156,7 @@ func (c *Connector) startStream(ctx context.Context, p post) (ts string, tried b
 	options := []slackapi.MsgOption{slackapi.MsgOptionTS(p.Route.ThreadID), slackapi.MsgOptionMarkdownText(text)}
 	if !strings.HasPrefix(p.channel, "D") {
 		self, err := c.whoami(ctx)
-		team, user, foreign := strings.Cut(p.Route.UserID, "/")
-		if !foreign {
-			team, user = self.Team, p.Route.UserID
-		}
+		user, team := self.local(p.Route.UserID)
 		if err != nil || user == "" || user == claybot.Everyone {
 			return "", false, nil
 		}
@@ -271,10 +268,10 @@ func (c *Connector) appendStream(ctx context.Context, p post, x *stream, rest st
 
 // halted notes that the reader of a stream has stopped it in Slack, which stops its run.
 func (c *Connector) halted(p post) {
-	_, _, foreign := strings.Cut(p.Route.UserID, "/")
+	_, own := c.local(p.Route.UserID)
 	select {
 	case c.halts <- connectors.Reaction{
-		Connector: c.cfg.Name, ChannelID: p.Route.ChannelID, UserID: p.Route.UserID, Outsider: foreign,
+		Connector: c.cfg.Name, ChannelID: p.Route.ChannelID, UserID: p.Route.UserID, Outsider: !own,
 		Group: p.Route.Group, Message: p.Edit, Stop: true, At: claybot.Now(),
 	}:
 	default: // the connector does not receive: the run goes on, and its whole text is shown

@@ -117,6 +117,9 @@ func (c *Connector) share(ctx context.Context, p post, id string) (string, error
 // uploadKey names the newest upload that was to be shared in a channel. The
 // messages of a channel go one after another, so one is enough.
 func (c *Connector) uploadKey(channel string) string {
+	if me := c.me(); me.Team != me.home() {
+		channel = me.Team + "/" + channel // ids are unique within a workspace
+	}
 	return c.cfg.Name + "/upload/" + channel
 }
 

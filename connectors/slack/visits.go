@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"strings"
 
 	slackapi "github.com/slack-go/slack"
 
@@ -118,10 +117,7 @@ func (r *receiver) publish(ctx context.Context, in incoming) error {
 	if err != nil {
 		return fmt.Errorf("write the home page: %w", err)
 	}
-	_, user, foreign := strings.Cut(in.to.UserID, "/")
-	if !foreign {
-		user = in.to.UserID
-	}
+	user, _ := c.local(in.to.UserID)
 	var answer pageInfo
 	err = c.readAnswer(ctx, methodHome, url.Values{"user_id": {user}, "view": {string(view)}}, &answer, &answer)
 	if wait := waitFor(err); wait > 0 {
