@@ -315,6 +315,10 @@ func (c *Connectors) reachable(r *reader, http HTTP) {
 			Hooked() bool
 			Receives() string
 		})
+		if s, is := i.Settings.(*Slack); is && s.Install && !s.Hooked() && s.Off() == "" {
+			c.refuse(r, i, "install: on needs receive: http: Slack leads people who install the app to an address of claybot")
+			continue
+		}
 		if !ok || !h.Hooked() || i.Settings.Off() != "" {
 			continue
 		}

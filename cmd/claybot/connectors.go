@@ -77,6 +77,9 @@ func newSlack(d *daemon, c configs.Config, i configs.Instance) connectors.Connec
 	if s.Hooked() {
 		cfg.Hook, cfg.SigningSecret = hookURL(c, "", i.Name), s.Signing.Value()
 	}
+	if s.Install {
+		return slack.NewWorkspaces(cfg, slackOAuth(c, i, s, d.stores.secrets(slack.Folder)))
+	}
 	return slack.New(cfg)
 }
 

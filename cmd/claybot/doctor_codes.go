@@ -179,6 +179,7 @@ var doctorCodes = []doctorCode{
 	{"slack-scopes-missing", "the app lacks scopes, so some functions do nothing", "", false},
 	{"slack-socket-mode-on", "Slack sends the app's messages to sockets, not to claybot's address", "", false},
 	{"slack-token-unused", "a token is not used", "", false},
+	{"slack-not-installed", "no workspace has installed the Slack app, or one has removed it", "", false},
 	{"discord-intent-off", "the Message Content intent is off", "", false},
 	{"webhook-template", "a template of a webhook is not valid", "", false},
 	{"webhook-no-secret", "a webhook has no secret", "", false},

@@ -157,6 +157,10 @@ func (d *doctor) askTelegram(ctx context.Context, i configs.Instance, s *configs
 // askSlack asks Slack whether it takes the tokens, and for the scopes of the app. It asks for the
 // address of a connection and opens none.
 func (d *doctor) askSlack(ctx context.Context, i configs.Instance, s *configs.Slack) {
+	if s.Install {
+		d.askWorkspaces(ctx, i, s)
+		return
+	}
 	if s.Rotates() {
 		d.ok("Slack is not asked: it rotates the tokens of this app, and each refresh token counts once; claybot status shows whether Slack takes them")
 		return

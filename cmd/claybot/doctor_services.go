@@ -163,6 +163,7 @@ func (d *doctor) instances(ctx context.Context) bool {
 			d.paired(ctx, i.Name)
 		case *configs.Slack:
 			d.rotation(i, s)
+			d.installs(i, s)
 		}
 	}
 	if d.what = "connectors"; len(all) == 0 {

@@ -128,7 +128,7 @@ func (c mcpLoginCmd) Run(e *env) error {
 	}
 	ctx, stop := interruptible()
 	defer stop()
-	tokens, release, err := loginTokens(ctx, cfg)
+	tokens, release, err := secretsOutside(ctx, cfg, mcp.Folder)
 	if err != nil {
 		return err
 	}
@@ -165,14 +165,14 @@ func pasted(r io.Reader) <-chan string {
 	return lines
 }
 
-// loginTokens stores a login that the user performs outside the daemon.
-func loginTokens(ctx context.Context, c configs.Config) (_ storage.Secrets, release func(), err error) {
+// secretsOutside are the secrets of a folder for commands, outside the daemon.
+func secretsOutside(ctx context.Context, c configs.Config, folder string) (_ storage.Secrets, release func(), err error) {
 	if !c.Storage.Shared() {
-		return fileSecrets(c.DataDir, mcp.Folder), func() {}, nil
+		return fileSecrets(c.DataDir, folder), func() {}, nil
 	}
 	db, err := postgres.Open(ctx, postgres.Config{URL: c.Storage.URL.Value(), NoListen: true, Conns: 2})
 	if err != nil {
 		return nil, nil, databaseError(err)
 	}
-	return storage.NewTreeSecrets(db.Tree(), mcp.Folder), func() { _ = db.Close() }, nil // every write has committed
+	return storage.NewTreeSecrets(db.Tree(), folder), func() { _ = db.Close() }, nil // every write has committed
 }

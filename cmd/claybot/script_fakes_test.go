@@ -149,6 +149,8 @@ func (r *rig) fakes(ts *testscript.TestScript, args []string) {
 			}
 			ts.Setenv("SLACK_APP_TOKEN", "xapp-test")
 			ts.Setenv("SLACK_API_URL", address+"/api/")
+		case "slack-installs":
+			r.slackInstalls(ts)
 		case "discord":
 			r.discord = fakeDiscord(ts, discordtest.Config{})
 			r.stops = append(r.stops, r.discord.Close)

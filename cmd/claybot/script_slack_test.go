@@ -42,6 +42,10 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 	case len(args) == 3 && args[0] == "push": // slack push URL SECRET: verifies the address and sends events there
 		r.slack.Push(args[1], args[2], nil)
 		ts.Check(r.slack.Verify())
+	case len(args) == 3 && args[0] == "install": // slack install STATUS|lost FILE: with the link in a file
+		r.slackInstall(ts, args[1], strings.TrimSpace(ts.ReadFile(args[2])))
+	case len(args) == 1 && args[0] == "uninstall":
+		r.slack.Uninstall()
 	case len(args) == 3 && args[0] == "created": // slack created N REGEXP: of the newest manifest
 		all := r.slack.Created()
 		if strconv.Itoa(len(all)) != args[1] || !regexp.MustCompile(args[2]).MatchString(all[len(all)-1]) {

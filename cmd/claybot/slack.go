@@ -18,6 +18,7 @@ import (
 )
 
 type slackCmd struct {
+	Install  slackInstallCmd  `cmd:"" eg:"slack install" help:"Print a link by which one workspace can install the Slack app, within a day; needs no running daemon."`
 	Manifest slackManifestCmd `cmd:"" eg:"slack manifest --link" help:"Print the manifest of a Slack app, for what the configuration switches on; needs no running daemon."`
 }
 
@@ -90,6 +91,10 @@ func (c slackManifestCmd) create(e *env, config configs.Config, app slack.App) e
 	if app.Hook != "" {
 		second = "under Basic Information, copy the Signing Secret"
 	}
+	if app.Redirect != "" {
+		return e.text(fmt.Sprintf("Created the app %s in the workspace %s.\nNext, at https://api.slack.com/apps/%s, under Basic Information: copy the Client ID, the Client Secret and the Signing Secret;\nunder Manage Distribution, allow other workspaces to install it;\nthen set the three, see docs/slack.md, and run: claybot slack install\n",
+			made.ID, cmp.Or(made.Team, "of the token"), made.ID))
+	}
 	return e.text(fmt.Sprintf("Created the app %s in the workspace %s.\nNext, at https://api.slack.com/apps/%s: install the app under Install App and copy the Bot User OAuth Token (xoxb-…);\n%s;\nthen set both, see docs/slack.md.\n",
 		made.ID, cmp.Or(made.Team, "of the token"), made.ID, second))
 }
@@ -128,6 +133,9 @@ func slackApp(c configs.Config, name string) (slack.App, error) {
 		if app.Hook = hookURL(c, "", name); app.Hook == "" {
 			return slack.App{}, configError{errors.New("http.public_url is not set: Slack needs the address for receive: http")}
 		}
+	}
+	if s.Install {
+		app.Redirect = slackURL(c, name) + "callback"
 	}
 	return app, nil
 }

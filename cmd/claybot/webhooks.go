@@ -8,6 +8,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/webhook"
 	"github.com/claybot/claybot/llm/prompts"
 	"github.com/claybot/claybot/web"
@@ -94,7 +95,11 @@ const maxHookBody = 32 << 20
 
 // hookRoutes are the routes of the connectors that take requests.
 func (d *daemon) hookRoutes() []web.Route {
-	return []web.Route{{Pattern: "POST " + hooksPath + "{name}", Scope: web.Anyone, Handler: webhook.Hooks(d.roster.hooked), Raw: true, Body: maxHookBody + 1}}
+	return []web.Route{
+		{Pattern: "POST " + hooksPath + "{name}", Scope: web.Anyone, Handler: webhook.Hooks(d.roster.hooked), Raw: true, Body: maxHookBody + 1},
+		{Pattern: "GET " + slackPath + "{name}/install", Scope: web.Anyone, Handler: d.slackInstall((*slack.Workspaces).Install)},
+		{Pattern: "GET " + slackPath + "{name}/callback", Scope: web.Anyone, Handler: d.slackInstall((*slack.Workspaces).Installed)},
+	}
 }
 
 // hookURL is the address of a webhook, as its sender calls it; empty where there is none.
