@@ -71,7 +71,7 @@ func classOf(code string) class {
 	case "channel_not_found", "is_archived", "not_in_channel", "restricted_action", "user_disabled", "user_not_found", "is_inactive",
 		"cannot_dm_bot", "messages_tab_disabled", "restricted_action_read_only_channel":
 		return route
-	case "msg_too_long", "msg_blocks_too_long", "invalid_blocks", "invalid_blocks_format", "no_text", "invalid_arguments", "thread_not_found",
+	case "msg_too_long", "msg_blocks_too_long", "invalid_blocks", "invalid_blocks_format", "invalid_attachments", "only_one_table_allowed", "no_text", "invalid_arguments", "thread_not_found",
 		"cannot_reply_to_message", "invalid_thread_ts", "invalid_metadata_format", "invalid_metadata_schema", "metadata_too_large",
 		"restricted_action_non_threadable_channel", "restricted_action_thread_only_channel": // the channel takes other messages
 		return content

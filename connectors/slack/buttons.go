@@ -35,18 +35,8 @@ type choice struct {
 	Scope    claybot.ApprovalScope `json:"s,omitempty"`
 }
 
-// layout returns the blocks of a message with interactive elements, nil if it
-// has none. A question that fits neither buttons nor a form is answered with
-// text.
-func (c *Connector) layout(v texts.Voice, o claybot.Outgoing, text string) []slackapi.Block {
-	below := c.controls(v, o)
-	if len(below) == 0 {
-		return nil
-	}
-	return append(sections(text), below...)
-}
-
-// controls returns the interactive elements of a message, nil if it has none.
+// controls returns the interactive elements of a message, nil if it has none. A question that fits
+// neither buttons nor a form is answered with text.
 func (c *Connector) controls(v texts.Voice, o claybot.Outgoing) (below []slackapi.Block) {
 	if o.Question != nil {
 		if b := ask(v, *o.Question); b != nil {

@@ -22,7 +22,7 @@ func TestButtonsInGerman(t *testing.T) {
 	} {
 		view := formOf(q).view(german, "?")
 		view.PrivateMetadata = ""
-		b, err := json.Marshal([]any{(&Connector{}).layout(german, claybot.Outgoing{Question: &q}, "?"), view})
+		b, err := json.Marshal([]any{(&Connector{}).layouts(german, claybot.Outgoing{Question: &q}, "?")[0], view})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,12 @@ import "time"
 const (
 	maxTextChars = 4_000 // of one message; also what chat.update accepts at most
 
-	maxSectionChars     = 3_000 // of the text of one section block
+	maxSectionChars     = 3_000  // of the text of one section block
+	maxMarkdownChars    = 12_000 // of the markdown blocks of one message
+	maxTableChars       = 10_000 // of the cells of one message
+	maxTableRows        = 100
+	maxTableColumns     = 20
+	maxTables           = 5     // of one text that are in a message each; claybot's own limit
 	maxInputLabel       = 2_000 // characters of the label of an input block
 	maxValueChars       = 2_000 // of what a button carries
 	maxOptionValueChars = 150   // of what an option of a menu carries

@@ -161,7 +161,7 @@ func FuzzLayout(f *testing.F) {
 			}
 		}
 		o := claybot.Outgoing{Text: text, Question: &q, Offer: []claybot.Offer{{Label: hint, Command: command}, {Label: command, Command: hint}}}
-		blocks, err := json.Marshal((&Connector{}).layout(texts.Voice{}, o, text))
+		blocks, err := json.Marshal((&Connector{}).layouts(texts.Voice{}, o, text)[0])
 		if err != nil {
 			t.Fatal(err)
 		}

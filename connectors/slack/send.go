@@ -18,13 +18,18 @@ import (
 // outType is the event type of the metadata by which Find recognizes a post.
 const outType = "claybot_out"
 
-// Split cuts a text into parts that Slack takes as one message each.
-func (c *Connector) Split(text string) []string {
-	return connectors.Split(text, maxTextChars-texts.ResentRoom(), escapedChars)
+// Split cuts a text into parts that Slack takes as one message each. A part has one table at most, with
+// its headings.
+func (c *Connector) Split(text string) (parts []string) {
+	limit := maxTextChars - texts.ResentRoom()
+	for _, part := range apart(text, limit) {
+		parts = append(parts, connectors.Split(part, limit, escapedChars)...)
+	}
+	return parts
 }
 
 // Send posts o, or edits the message o.Edit. Every post carries o's id for Find. Questions
-// and offers become buttons; if Slack refuses those, Send sends only the text. An edit never
+// and offers become buttons, and tables blocks; if Slack refuses those, Send sends only the text. An edit never
 // ends as ambiguous, because it can be repeated. What claybot itself answers to a slash command goes to its
 // person alone.
 func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (string, error) {
@@ -65,19 +70,24 @@ func (c *Connector) write(ctx context.Context, p post) (string, error) {
 	if utf8.RuneCountInString(formatted) > maxTextChars {
 		formatted = unformatted // markup must not make a text too long
 	}
-	blocks := c.layout(texts.Of(ctx), o, text)
-	receipt, err := c.attempt(ctx, p, formatted, blocks)
-	if errors.Is(err, errGrows) {
-		if err := c.halt(ctx, p); err != nil {
-			return "", err
+	var receipt string
+	var err error
+	for i, blocks := range c.layouts(texts.Of(ctx), o, text) {
+		if i > 0 {
+			c.log.Warn("slack rejected the blocks, sending simpler ones or none", "outgoing", o.ID, "err", err)
 		}
 		receipt, err = c.attempt(ctx, p, formatted, blocks)
+		if errors.Is(err, errGrows) {
+			if err := c.halt(ctx, p); err != nil {
+				return "", err
+			}
+			receipt, err = c.attempt(ctx, p, formatted, blocks)
+		}
+		if !refusedContent(err) {
+			return receipt, err
+		}
 	}
-	if refusedContent(err) && len(blocks) > 0 {
-		c.log.Warn("slack rejected the buttons, sending without", "outgoing", o.ID, "err", err)
-		receipt, err = c.attempt(ctx, p, formatted, nil)
-	}
-	if refusedContent(err) && formatted != unformatted {
+	if formatted != unformatted {
 		receipt, err = c.attempt(ctx, p, unformatted, nil)
 	}
 	return receipt, err

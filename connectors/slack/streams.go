@@ -27,7 +27,8 @@ import (
 // its reader outside of direct chats, takes 12,000 characters in each call, and ends by itself
 // after some minutes. A start carries no metadata. The three methods have no unfurl_links and
 // unfurl_media, without which Slack may crawl links (…/messaging/unfurling-links-in-messages, read
-// 2026-11-28): a stream carries no link, and a text with a link grows by edits.
+// 2026-11-28): a stream carries no link, and a text with a link grows by edits. Its blocks stand below
+// its text, so a text with a table is edited once its stream has ended.
 
 // streams are the open streams of this process, and what Slack lets it do with them.
 type streams struct {
@@ -209,7 +210,7 @@ func (c *Connector) continueStream(ctx context.Context, p post, x *stream) (done
 		}
 	}
 	rest, ok := x.rest(neutral(p.Text))
-	if !ok || p.Resent || links.MatchString(p.Text) {
+	if !ok || p.Resent || links.MatchString(p.Text) || len(connectors.OutlineOf(p.Text).Tables) > 0 {
 		if x.ended {
 			c.streams.drop(key)
 			return false, nil

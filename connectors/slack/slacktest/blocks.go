@@ -82,6 +82,9 @@ type checker struct {
 	limit  int
 	chars  int // of the texts so far
 	inputs int
+	tables int
+	md     int // characters of Markdown so far
+	cells  int // characters in tables so far
 }
 
 func (c *checker) blocks(blocks []object) error {
@@ -119,6 +122,10 @@ func (c *checker) block(b object) error {
 			return nil
 		}
 		return c.element(b["accessory"], "button static_select multi_static_select checkboxes datepicker timepicker", map[string]bool{})
+	case "markdown":
+		return c.markdown(b)
+	case "table":
+		return c.table(b)
 	case "context":
 		return c.context(b)
 	case "actions":

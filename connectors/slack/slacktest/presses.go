@@ -148,6 +148,13 @@ func (m Message) elements(kind string) (all []placed) {
 
 // label is the text of a block, an element or an option.
 func label(o object) string {
+	switch o["type"] {
+	case "markdown":
+		text, _ := o["text"].(string)
+		return text
+	case "table":
+		return grid(o)
+	}
 	t, _ := o["text"].(object)
 	text, _ := t["text"].(string)
 	return text
