@@ -10,7 +10,8 @@ import (
 
 // An Outline is what of a Markdown text a platform may show in a form of its own.
 type Outline struct {
-	Tables []Table // in their order
+	Tables []Table     // in their order
+	Code   []CodeBlock // in their order
 	// Structured: it has a heading, a rule, a list in a list or a list of tasks, which lines of text
 	// only suggest.
 	Structured bool
@@ -23,6 +24,12 @@ type Table struct {
 	// have as many cells.
 	Rows  [][]string
 	Align []string // of each column: left, center or right
+}
+
+// A CodeBlock is a fence that stands in a Markdown text by itself.
+type CodeBlock struct {
+	From, To   int    // md[From:To] are its lines, with those of the fence
+	Lang, Text string // Text has no newline at its end
 }
 
 // OutlineOf reads Markdown as Render does. It is total.
@@ -43,6 +50,10 @@ func OutlineOf(md string) (o Outline) {
 			o.Structured = o.Structured || n.Parent().Kind() == ast.KindListItem
 		case *ast.ListItem:
 			o.Structured = o.Structured || r.isTask(n)
+		case *ast.FencedCodeBlock:
+			if n.Parent() == doc && n.Lines().Len() > 0 {
+				o.Code = append(o.Code, r.codeOf(n))
+			}
 		case *extast.Table:
 			if n.Parent() == doc {
 				o.Tables = append(o.Tables, r.tableOf(n))
@@ -63,6 +74,23 @@ func (r *renderer) isTask(item ast.Node) bool {
 	line := words.Lines().At(0)
 	box := string(line.Value(r.source))
 	return strings.HasPrefix(box, "[ ] ") || strings.HasPrefix(box, "[x] ") || strings.HasPrefix(box, "[X] ")
+}
+
+// codeOf reads a fence that is not empty.
+func (r *renderer) codeOf(n *ast.FencedCodeBlock) CodeBlock {
+	md := string(r.source)
+	lines := n.Lines()
+	c := CodeBlock{Lang: string(n.Language(r.source)), Text: r.lines(n)}
+	if first := lineStart(md, lines.At(0).Start); first > 0 {
+		c.From = lineStart(md, first-1)
+	}
+	c.To = lines.At(lines.Len() - 1).Stop
+	end := lineEnd(md, c.To)
+	if mark := strings.TrimSpace(md[c.To:end]); beginsFence(mark) {
+		c.To = end
+	}
+	c.To = c.From + len(strings.TrimRight(md[c.From:c.To], "\r\n"))
+	return c
 }
 
 // tableOf reads a table.
@@ -92,13 +120,4 @@ func (r *renderer) tableOf(n *extast.Table) Table {
 		t.Align = append(t.Align, align)
 	}
 	return t
-}
-
-// Fenced returns code as a fence of Markdown that nothing in it closes. lang may be empty.
-func Fenced(lang, code string) string {
-	mark := "```"
-	for strings.Contains(code, mark) {
-		mark += "`"
-	}
-	return mark + lang + "\n" + strings.TrimRight(code, "\n") + "\n" + mark
 }

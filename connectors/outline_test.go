@@ -45,11 +45,40 @@ func TestOutline(t *testing.T) {
 	}
 }
 
-func TestFenced(t *testing.T) {
-	for code, want := range map[string]string{"x\n": "```go\nx\n```", "a ``` b": "````go\na ``` b\n````"} {
-		if got := Fenced("go", code); got != want {
-			t.Errorf("%q, want %q", got, want)
+// Code is found with its fences, and comes back from a file as it was.
+func TestCode(t *testing.T) {
+	for _, c := range []struct{ md, lines, lang, text, file string }{
+		{"a\n```go\nx := 1\n\ny\n```\nb", "```go\nx := 1\n\ny\n```", "go", "x := 1\n\ny", "code-2.go"},
+		{"~~~ Python x\r\n1\r\n~~~\r\n", "~~~ Python x\r\n1\r\n~~~", "Python", "1\r", "code-2.py"},
+		{"  ````\n  a ``` b\n  ````", "  ````\n  a ``` b\n  ````", "", "a ``` b", "code-2.txt"},
+		{"```sh\nopen\n", "```sh\nopen", "sh", "open", "code-2.sh"},
+		{"```\n```\n\n    indented\n\n- ```\n  x\n  ```", "", "", "", ""},
+	} {
+		all := OutlineOf(c.md).Code
+		if c.lines == "" {
+			if len(all) > 0 {
+				t.Errorf("%q: %+v", c.md, all)
+			}
+			continue
 		}
+		if len(all) != 1 {
+			t.Fatalf("%q: %+v", c.md, all)
+		}
+		f := CodeFile(all[0], 2)
+		if got := all[0]; c.md[got.From:got.To] != c.lines || got.Lang != c.lang || got.Text != c.text || f.Name != c.file {
+			t.Errorf("%q: %q %+v %s", c.md, c.md[got.From:got.To], got, f.Name)
+		}
+		if again := OutlineOf("see\n" + ReplyText(f, c.text)).Code; len(again) != 1 || again[0].Text != c.text {
+			t.Errorf("%q came back as %+v", c.text, again)
+		}
+	}
+	f := CodeFile(CodeBlock{Lang: "go"}, 1)
+	if f.Name != "code.go" || ReplyText(f, "x\n") != "```go\nx\n```" {
+		t.Errorf("%+v", f)
+	}
+	f.MIMEType = "text/markdown"
+	if got := ReplyText(f, "# x\n"); got != "# x\n" {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -59,8 +88,15 @@ func FuzzOutline(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, md string) {
-		at := 0
-		for _, table := range OutlineOf(md).Tables {
+		o, at := OutlineOf(md), 0
+		for _, c := range o.Code {
+			if c.From < at || c.To <= c.From || c.To > len(md) || !strings.Contains(c.Text, strings.TrimSpace(c.Text)) {
+				t.Fatalf("%q: code at %d to %d, after %d: %q", md, c.From, c.To, at, c.Text)
+			}
+			at = c.To
+		}
+		at = 0
+		for _, table := range o.Tables {
 			if table.From < at || table.To <= table.From || table.To > len(md) {
 				t.Fatalf("%q: a table at %d to %d, after %d", md, table.From, table.To, at)
 			}

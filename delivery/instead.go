@@ -47,7 +47,7 @@ func (s substitutes) reroute(ctx context.Context, o claybot.Outgoing) []claybot.
 	return s.addresses.composeOnce(again, ReroutedPrefix+o.ID, text)
 }
 
-// inParts returns a long reply, which the chat refuses as a file, as the messages of its text;
+// inParts returns a long reply or its code, which the chat refuses as a file, as the messages of its text;
 // none for other messages, and for one that may have arrived. The first is the again message
 // of the file. They must commit with the failure.
 func (s substitutes) inParts(ctx context.Context, o claybot.Outgoing) []claybot.Outgoing {
@@ -64,7 +64,7 @@ func (s substitutes) inParts(ctx context.Context, o claybot.Outgoing) []claybot.
 		about(s.cfg.Log, o).Warn("failed to read a long reply", "err", err)
 		return nil
 	}
-	out := s.addresses.compose(claybot.Outgoing{Kind: o.Kind, Run: o.Run, Agent: o.Agent, Message: o.Message, Route: o.Route, Once: o.Once}, string(text))
+	out := s.addresses.compose(claybot.Outgoing{Kind: o.Kind, Run: o.Run, Agent: o.Agent, Message: o.Message, Route: o.Route, Once: o.Once}, connectors.ReplyText(*o.File, string(text)))
 	for i := range out {
 		out[i].ID = AgainPrefix + o.ID
 		if i > 0 {

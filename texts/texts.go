@@ -97,6 +97,7 @@ const (
 
 	// What replaces a progress notice that nothing follows.
 	NothingToAdd   = "Done. I have nothing to add."
+	CodeInFile     = "*The code is too long for a message. It is in the attached file %s.*"
 	WholeInFile    = "*My reply is too long for a chat. The full reply is in the attached file.*"
 	NeedsInput     = "I need your input to continue."
 	Parked         = "Your message is stored, but it has to wait: I can't access the files of our conversation right now. I'll answer as soon as I can. Operators can see why with `claybot status`."

@@ -229,7 +229,11 @@ func (e *ending) begun() string {
 }
 
 func (e *ending) reply(kind claybot.OutgoingKind, text string) []claybot.Outgoing {
-	out := e.inFile(e.view.reply(e.job.outgoing(kind), text), text)
+	short, files := text, []claybot.FileReference(nil)
+	if kind == claybot.OutgoingAnswer {
+		short, files = e.snippets(text)
+	}
+	out := e.inFile(withFiles(e.view.reply(e.job.outgoing(kind), short), files), text)
 	for i := range out {
 		out[i].Once = kind == claybot.OutgoingAnswer && e.once()
 	}
@@ -247,8 +251,8 @@ func (e *ending) offerUndo(out []claybot.Outgoing) {
 		return
 	}
 	last := &out[len(out)-1]
-	if last.File != nil {
-		last = &out[0] // the words to the file, because files take no buttons
+	for i := len(out) - 1; last.File != nil && i > 0; i-- {
+		last = &out[i-1] // the words to the files, because files take no buttons
 	}
 	last.Offer = append(last.Offer, claybot.Offer{Label: e.job.voice().In(texts.UndoButton), Command: "/undo " + string(e.job.run.ID)})
 }

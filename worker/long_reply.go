@@ -19,6 +19,58 @@ const (
 	beginningRunes = 1000
 )
 
+// snippets returns a reply in which words stand for the code that does not fit into a message, and that
+// code as files, for chats that show it so. Code that cannot be stored stays in the text.
+func (e *ending) snippets(text string) (string, []claybot.FileReference) {
+	chat, ok := e.worker.parts.Connector(e.job.outgoing(claybot.OutgoingAnswer).Route.Connector).(connectors.Snippeter)
+	if !ok || !chat.TakesSnippets() {
+		return text, nil
+	}
+	var short strings.Builder
+	var files []claybot.FileReference
+	at := 0
+	for _, code := range connectors.OutlineOf(text).Code {
+		if len(chat.Split(text[code.From:code.To])) == 1 {
+			continue
+		}
+		file := connectors.CodeFile(code, len(files)+1)
+		if file, ok = e.keep(file, code.Text); !ok {
+			continue
+		}
+		files = append(files, file)
+		short.WriteString(text[at:code.From] + e.job.voice().Say(texts.CodeInFile, file.Name))
+		at = code.To
+	}
+	return short.String() + text[at:], files
+}
+
+// keep stores a file of the reply. Its id is made of the content, so an end that is tried again finds it.
+func (e *ending) keep(file claybot.FileReference, content string) (claybot.FileReference, bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.job.box.Context()), storeTime)
+	defer cancel()
+	file.ID = connectors.FileID("reply", string(e.job.run.ID), file.Name, content)
+	file, err := e.worker.stores.Files.SaveFile(ctx, e.job.agent.ID, file, strings.NewReader(content), inbox.MaxFile)
+	if err != nil {
+		e.job.log.Warn("failed to keep a file of a reply; it is sent in parts", "file", file.Name, "err", err)
+	}
+	return file, err == nil
+}
+
+// withFiles returns the messages of a reply, followed by its files.
+func withFiles(out []claybot.Outgoing, files []claybot.FileReference) []claybot.Outgoing {
+	if len(out) == 0 {
+		return out
+	}
+	o := out[0]
+	o.Edit, o.State, o.Resent, o.Copies, o.Tried, o.Due, o.Text = "", "", false, 0, 0, 0, ""
+	o.Part, o.Parts = 1, 1
+	for _, file := range files {
+		o.ID, o.File = runs.NewID(), &file
+		out = append(out, o)
+	}
+	return out
+}
+
 // inFile returns the messages of a reply that fills out: out itself, or, where that is more
 // than maxReplyParts and the chat takes files, the beginning of the text and a file with all
 // of it. If the file cannot be stored, the reply keeps its parts.
@@ -29,22 +81,13 @@ func (e *ending) inFile(out []claybot.Outgoing, text string) []claybot.Outgoing 
 	if _, ok := e.worker.parts.Connector(out[0].Route.Connector).(connectors.FileSender); !ok {
 		return out
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.job.box.Context()), storeTime)
-	defer cancel()
-	file := claybot.FileReference{ // made of the text, so that an end that is tried again finds it
-		ID: connectors.FileID("reply", string(e.job.run.ID), text), Name: "reply.md", MIMEType: "text/markdown", Kind: claybot.FileDocument,
-	}
-	file, err := e.worker.stores.Files.SaveFile(ctx, e.job.agent.ID, file, strings.NewReader(text), inbox.MaxFile)
-	if err != nil {
-		e.job.log.Warn("failed to keep a long reply as a file; it is sent in parts", "parts", len(out), "err", err)
+	file, ok := e.keep(claybot.FileReference{Name: "reply.md", MIMEType: "text/markdown", Kind: claybot.FileDocument}, text)
+	if !ok {
 		return out
 	}
-	short, whole := out[0], out[0]
+	short := out[0]
 	note := " …\n\n" + e.job.voice().In(texts.WholeInFile)
 	room := min(beginningRunes, utf8.RuneCountInString(short.Text)-utf8.RuneCountInString(note)) // the first part fits its chat
-	short.Text, short.Part, short.Parts = connectors.Split(short.Text, room, utf8.RuneCountInString)[0]+note, 1, 2
-	whole.ID, whole.Edit, whole.State, whole.Resent, whole.Copies = runs.NewID(), "", "", false, 0
-	whole.Tried, whole.Due = 0, 0
-	whole.Text, whole.File, whole.Part, whole.Parts = "", &file, 2, 2
-	return []claybot.Outgoing{short, whole}
+	short.Text, short.Part, short.Parts = connectors.Split(short.Text, room, utf8.RuneCountInString)[0]+note, 1, 1
+	return withFiles([]claybot.Outgoing{short}, []claybot.FileReference{file})
 }

@@ -146,6 +146,15 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		}
 	case len(args) == 2 && args[0] == "home-none": // slack home-none USER
 		r.slackNoHome(ts, args[1])
+	case len(args) == 3 && args[0] == "files": // slack files CHANNEL REGEXP
+		until(ts, func() (bool, string) {
+			var all []string
+			for _, f := range r.slack.Files(args[1]) {
+				all = append(all, f.Name+":"+f.Snippet)
+			}
+			files := strings.Join(all, " ")
+			return regexp.MustCompile("^(" + args[2] + ")$").MatchString(files), fmt.Sprintf("the files are %q", files)
+		})
 	case len(args) == 3 && args[0] == "streams": // slack streams CHANNEL TEXTS
 		until(ts, func() (bool, string) {
 			streams, texts := 0, 0

@@ -76,6 +76,7 @@ const (
 	callTimeout  = 30 * time.Second // one call of the Web API
 
 	maxFileIDChars   = 64
+	maxSnippetBytes  = 1_000_000
 	maxDownloadBytes = 20 << 20 // of one file that people sent
 
 	settleTime   = 5 * time.Second  // before a post is looked for in the history

@@ -39,6 +39,13 @@ func (s *shortage) learn(log *slog.Logger, scopes ...string) {
 	slices.Sort(s.scopes)
 }
 
+// has reports whether the app is known to lack a scope.
+func (s *shortage) has(scope string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.scopes, scope)
+}
+
 // String is what Health says; empty for none.
 func (s *shortage) String() string {
 	s.mu.Lock()

@@ -1,12 +1,14 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"unicode/utf8"
 
@@ -17,7 +19,31 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-var _ connectors.FileSender = (*Connector)(nil)
+var (
+	_ connectors.FileSender = (*Connector)(nil)
+	_ connectors.Snippeter  = (*Connector)(nil)
+)
+
+// TakesSnippets implements connectors.Snippeter. Without the scope, code is text.
+func (c *Connector) TakesSnippets() bool { return !c.short.has("files:write") }
+
+// snippetTypes are Slack's names of languages by the ends of names of files.
+//
+// Shapes: docs.slack.dev/reference/methods/files.getUploadURLExternal, read 2026-11-30: a snippet has 1 MB at
+// most. The page lists no types, so a type that Slack refuses is left out.
+var snippetTypes = map[string]string{
+	"c": "c", "cpp": "cpp", "cs": "csharp", "css": "css", "diff": "diff", "go": "go", "html": "html", "java": "java", "js": "javascript", "kt": "kotlin",
+	"lua": "lua", "pl": "perl", "php": "php", "py": "python", "r": "r", "rb": "ruby", "rs": "rust", "scala": "scala", "sh": "shell", "sql": "sql",
+	"swift": "swift", "ts": "typescript", "xml": "xml", "yaml": "yaml",
+}
+
+// snippetType returns as what Slack shows the code of a reply; empty for files of agents.
+func snippetType(o claybot.Outgoing) string {
+	if o.Kind == claybot.OutgoingFile || o.File.MIMEType != "text/plain" || o.File.Size > maxSnippetBytes {
+		return ""
+	}
+	return cmp.Or(snippetTypes[strings.TrimPrefix(path.Ext(o.File.Name), ".")], "text")
+}
 
 // SendFile uploads the file of o and shares it in the channel, in three steps.
 // The file is visible only after the last one; only that step can be ambiguous,
@@ -34,7 +60,12 @@ func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func(
 			return "", &connectors.RetryError{After: d, Err: fmt.Errorf("%s: slack asked for a pause", method)}
 		}
 	}
-	to, err := c.api.GetUploadURLExternalContext(ctx, slackapi.GetUploadURLExternalParameters{FileName: o.File.Name, FileSize: int(o.File.Size)})
+	announced := slackapi.GetUploadURLExternalParameters{FileName: o.File.Name, FileSize: int(o.File.Size), SnippetType: snippetType(o)}
+	to, err := c.api.GetUploadURLExternalContext(ctx, announced)
+	if code, k := judge(err); err != nil && announced.SnippetType != "" && code != "" && (k == other || k == content) {
+		announced.SnippetType = ""
+		to, err = c.api.GetUploadURLExternalContext(ctx, announced)
+	}
 	if err == nil && (to.UploadURL == "" || to.FileID == "") {
 		err = errors.New("the answer names no address")
 	}

@@ -12,6 +12,13 @@ import (
 	"time"
 )
 
+// maxSnippetBytes is the most that a snippet has
+// (docs.slack.dev/reference/methods/files.getUploadURLExternal, read 2026-11-30). The languages are some
+// of those that Slack knows.
+const maxSnippetBytes = 1_000_000
+
+var snippetTypes = []string{"go", "python", "shell", "sql", "text"}
+
 // maxUploadBytes is the most that an upload takes here.
 const maxUploadBytes = 64 << 20
 
@@ -36,6 +43,7 @@ type held struct {
 	length   int64  // that an upload was announced with
 	ticket   string // by which it is written; empty for files of people
 	uploaded bool
+	snippet  string
 	shared   []share
 	address  string // in the place of its own
 	gone     bool
@@ -47,6 +55,7 @@ type share struct{ channel, thread, ts string }
 type Shared struct {
 	ID, Channel, Thread, Name, Title, Comment string
 	Data                                      []byte
+	Snippet                                   string // its language, of code that people read in the chat
 }
 
 // cabinet is what the workspace has of files.
@@ -152,7 +161,15 @@ func (s *Server) uploadURL(args url.Values, host string) answer {
 	if err != nil || n <= 0 || n > maxUploadBytes || args.Get("filename") == "" {
 		return refuse("invalid_arguments")
 	}
-	f := &held{File: File{ID: s.next("F"), Name: args.Get("filename"), Size: n, Mode: "hosted"}, length: n, ticket: s.next("ticket-upload-")}
+	snippet := args.Get("snippet_type")
+	switch {
+	case snippet == "":
+	case !slices.Contains(snippetTypes, snippet):
+		return refuse("unknown_snippet_type")
+	case n > maxSnippetBytes:
+		return refuse("snippet_too_large")
+	}
+	f := &held{snippet: snippet, File: File{ID: s.next("F"), Name: args.Get("filename"), Size: n, Mode: "hosted"}, length: n, ticket: s.next("ticket-upload-")}
 	s.files[f.ID] = f
 	return answer{"ok": true, "upload_url": "http://" + host + "/upload/v1/" + f.ticket, "file_id": f.ID}
 }
@@ -210,7 +227,7 @@ func (s *Server) complete(args url.Values) answer {
 	for _, x := range list {
 		f := s.files[x.ID]
 		f.shared = append(f.shared, share{c.id, thread, s.stamp()})
-		s.out = append(s.out, Shared{f.ID, c.id, thread, f.Name, x.Title, args.Get("initial_comment"), f.data})
+		s.out = append(s.out, Shared{f.ID, c.id, thread, f.Name, x.Title, args.Get("initial_comment"), f.data, f.snippet})
 	}
 	s.change()
 	return answer{"ok": true, "files": list}
