@@ -142,6 +142,8 @@ func (e event) read(name string, self identity) (incoming, verdict) {
 		return e.reaction(name, self)
 	case "app_home_opened", "assistant_thread_started":
 		return e.visit(name, self)
+	case "assistant_thread_context_changed", "app_context_changed":
+		return incoming{}, nothing // where else a person reads is not claybot's business; see docs/slack.md
 	case "app_uninstalled":
 		if e.elsewhere(self) {
 			return incoming{}, nothing

@@ -18,6 +18,7 @@ const (
 	maxLabelChars       = 75    // of a button and of an option
 	maxPlaceholderChars = 150
 	maxHeaderChars      = 150
+	maxTitleChars       = 60    // of a thread; claybot's own limit
 	maxHomeParts        = 3     // blocks of one section of the Home tab; claybot's own limit
 	maxIDChars          = 255   // of a block and of an action
 	maxInputChars       = 3_000 // that an input takes

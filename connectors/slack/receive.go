@@ -75,6 +75,14 @@ func (r *receiver) take(ctx context.Context, s replier, f frame) error {
 		r.work.Do(ctx, lane, func() error {
 			return r.order.run(lane, string(in.message.ID), func() error { return r.post(ctx, s, f.EnvelopeID, in) })
 		})
+		if r.mayTitle(in) {
+			r.work.Do(ctx, "visit\x00"+in.to.UserID, func() error {
+				if err := r.title(ctx, in); err != nil {
+					r.log.Debug("failed to give a thread a title", "user", in.to.UserID, "err", err)
+				}
+				return nil
+			})
+		}
 	}
 	return nil
 }

@@ -60,6 +60,7 @@ func (r *receiver) welcome(ctx context.Context, in incoming) {
 	if r.greets == nil || !(App{Without: r.chat.cfg.Without}).with(Panel) || !r.greets.Welcome(in.to, in.visit.outsider) {
 		return
 	}
+	r.untitled(ctx, in.visit)
 	if err := r.chat.suggest(ctx, in.visit, texts.To(ctx, in.to)); err != nil {
 		r.log.Debug("failed to suggest prompts", "user", in.to.UserID, "err", err)
 	}

@@ -40,6 +40,7 @@ var methods = map[string]method{
 
 	"assistant.threads.setStatus":           {0, "chat:write", false, "channel_id icon_emoji icon_url loading_messages status thread_ts username"},
 	"assistant.threads.setSuggestedPrompts": {tier4, "assistant:write", false, "channel_id prompts thread_ts title"},
+	"assistant.threads.setTitle":            {tier4, "assistant:write", false, "channel_id thread_ts title"}, // as of 2026-11-30
 
 	"chat.appendStream":  {tier4, "chat:write", false, "channel chunks markdown_text ts"},
 	"chat.postEphemeral": {tier4, "chat:write", false, "as_user attachments blocks channel icon_emoji icon_url link_names markdown_text metadata parse text thread_ts user username"},

@@ -3,6 +3,7 @@ package slacktest
 import (
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -130,6 +131,38 @@ func (s *Server) setPrompts(args url.Values) answer {
 	c.prompts[thread] = prompts
 	s.change()
 	return answer{"ok": true}
+}
+
+// setTitle gives a title to a thread that a person began with an app that has an assistant_view
+// (docs.slack.dev/reference/methods/assistant.threads.setTitle, read 2026-11-30). The lock is held.
+func (s *Server) setTitle(args url.Values) answer {
+	c, code := s.writable(args.Get("channel_id"))
+	if code != "" {
+		return refuse(code)
+	}
+	thread, title := args.Get("thread_ts"), args.Get("title")
+	if m := c.find(thread); m == nil || m.Subtype != "assistant_app_thread" {
+		return refuse("invalid_thread_ts")
+	}
+	if strings.TrimSpace(title) == "" {
+		return refuse("invalid_arguments")
+	}
+	if c.titles == nil {
+		c.titles = make(map[string][]string)
+	}
+	c.titles[thread] = append(c.titles[thread], title)
+	s.change()
+	return answer{"ok": true}
+}
+
+// Titles returns the titles that a thread of a chat was given, the newest last.
+func (s *Server) Titles(channel, thread string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.channels[channel]; c != nil {
+		return slices.Clone(c.titles[thread])
+	}
+	return nil
 }
 
 // Prompts returns what a chat, or a thread of it, suggests to its user.
