@@ -126,7 +126,17 @@ func (w *Workspaces) Installed(rw http.ResponseWriter, r *http.Request) {
 		if err := w.refresh(); err != nil {
 			w.log.Warn("the workspaces of the slack app cannot be read, trying again", "err", err)
 		}
+		w.begun(ctx, made.Team)
 		say(rw, http.StatusOK, fmt.Sprintf(saysInstalled, made))
+	}
+}
+
+// begun waits until a workspace takes requests, so that the first message of the person who installed the app
+// needs no second attempt of Slack. Where it fails, Health says so.
+func (w *Workspaces) begun(ctx context.Context, team string) {
+	x, _ := w.find(team)
+	for x != nil && x.Health().State == connectors.StateStarting && connectors.Sleep(ctx, firstRetry) {
+		continue
 	}
 }
 
