@@ -156,8 +156,9 @@ func (a *assembly) makeAgents() {
 		Parts: worker.Parts{
 			Boxes: a.inboxes, Waiters: &a.results.waiters, Deliverer: s.deliverer, People: s.People, Profiles: s.Profiles, Questions: s.Questions,
 			Subagents: s.Subagents.Supervisor, Hub: a.Hub, AtWork: a.work, Connector: a.connector, Active: a.active, Complete: a.preparer.complete, DropDoomed: a.results.dropDoomed,
-			Queued: func(id claybot.AgentID) <-chan struct{} { return s.dispatcher.queue.Over(id) },
-			First:  s.follower.windows.shown.first, Said: s.Chats.read, Quota: a.quota(), Flows: a.Flows,
+			Queued:  func(id claybot.AgentID) <-chan struct{} { return s.dispatcher.queue.Over(id) },
+			Stopped: a.Stopped, Reschedule: func(ctx context.Context, id claybot.AgentID) error { return s.dispatcher.reschedule(ctx, id) },
+			First: s.follower.windows.shown.first, Said: s.Chats.read, Quota: a.quota(), Flows: a.Flows,
 		},
 		Members: a.Members, Meter: a.Meter, Hooks: a.hooks, Transcribe: a.Transcribe, Speak: a.Speak, Log: a.Log,
 	})
@@ -208,7 +209,7 @@ func (a *assembly) makeOverview() {
 			People: s.People, Profiles: s.Profiles, Questions: s.Questions, Subagents: s.Subagents.Directory, Worker: s.Worker, Inboxes: a.inboxes,
 			Connectors: s.supervisor, Standby: s.supervisor.standby, Held: s.supervisor.holdback.Held, Parked: counts, DeadRoutes: s.deliverer.Routes.AllDead, Quota: a.quota(), Membership: a.Members, Hub: a.Hub,
 		},
-		Reports: a.Reports, SwitchedOff: a.SwitchedOff, Skills: a.skillCommands, Access: a.Admission, Named: a.PeopleSettings.People, Zone: a.Zone, Version: a.Version, Log: a.Log,
+		Reports: a.Reports, SwitchedOff: a.SwitchedOff, Stopped: a.Stopped, Skills: a.skillCommands, Access: a.Admission, Named: a.PeopleSettings.People, Zone: a.Zone, Version: a.Version, Log: a.Log,
 	})
 }
 

@@ -101,6 +101,9 @@ type Settings struct {
 	// SwitchedOff returns the error that every run of an agent ends with while a setting
 	// is bad; nil while none is.
 	SwitchedOff func(context.Context, claybot.Agent) *runs.Error
+	// Stopped returns why an operator has stopped an agent, or what it works with; empty: none has.
+	// What comes for it waits then, until it is empty and Reschedule was called; runs that have begun go on.
+	Stopped func(claybot.Agent) string
 	// Models and Tools list what the settings of an agent may name; nil for nothing.
 	Models, Tools func(claybot.Agent) []string
 	// Forbids returns what permissions say against the tools of an agent; see profiles.Config.
@@ -254,6 +257,9 @@ func (cfg Config) withDefaults() Config {
 	if cfg.SwitchedOff == nil {
 		cfg.SwitchedOff = func(context.Context, claybot.Agent) *runs.Error { return nil }
 	}
+	if cfg.Stopped == nil {
+		cfg.Stopped = func(claybot.Agent) string { return "" }
+	}
 	if cfg.Instances == nil {
 		cfg.Instances = func() platforms.Instances { return nil }
 	}
@@ -276,8 +282,13 @@ func (cfg Config) withDefaults() Config {
 	if cfg.ParseAllowed == nil {
 		cfg.ParseAllowed = anySubject
 	}
-	zone := cfg.Zone
-	cfg.Zone = func() *time.Location {
+	cfg.Zone = orUTC(cfg.Zone)
+	return cfg
+}
+
+// orUTC returns what a zone is, or UTC where there is none.
+func orUTC(zone func() *time.Location) func() *time.Location {
+	return func() *time.Location {
 		if zone != nil {
 			if z := zone(); z != nil {
 				return z
@@ -285,7 +296,6 @@ func (cfg Config) withDefaults() Config {
 		}
 		return time.UTC
 	}
-	return cfg
 }
 
 // anySubject reads connector:id, whatever both are.

@@ -55,7 +55,7 @@ func TestProgressMakesRoom(t *testing.T) {
 			if err != nil || behind == 299 && (o.State != claybot.SendFailed || o.Cause != delivery.CauseCrowded || delivery.Lost(o)) {
 				t.Errorf("%d behind: %s %q, %v", behind, o.State, o.Cause, err)
 			}
-			if v := overview.VerdictOf(texts.Voice{}, r.receipt("a"), false); v.Outcome != overview.OutcomeAnswered {
+			if v := overview.VerdictOf(texts.Voice{}, r.receipt("a"), overview.Free); v.Outcome != overview.OutcomeAnswered {
 				t.Errorf("%d behind: %+v", behind, v)
 			}
 		})

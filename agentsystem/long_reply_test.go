@@ -125,7 +125,7 @@ func TestLongReplyRefusedAsFile(t *testing.T) {
 		if len(got) != 12 || !strings.HasSuffix(got[0], inFile) || strings.Join(got[1:], "") != text {
 			t.Errorf("people see %d messages: %.300q", len(got), got)
 		}
-		if v := overview.VerdictOf(texts.Voice{}, r.receipt("go"), false); v.Outcome != overview.OutcomeAnswered {
+		if v := overview.VerdictOf(texts.Voice{}, r.receipt("go"), overview.Free); v.Outcome != overview.OutcomeAnswered {
 			t.Errorf("%+v", v)
 		}
 		r.post(ann, command("again", "resend"))

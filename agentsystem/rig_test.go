@@ -63,6 +63,7 @@ type rig struct {
 	more       func(s *agentsystem.AgentSystem) []tools.Tool
 	logs       io.Writer // takes warnings; optional
 	off        func() *runs.Error
+	stopped    string // why agents are stopped; of mu
 	reports    overview.Reports
 	skills     func() ([]connectors.Command, error) // that agents use by commands
 	flows      agentsystem.Flows                    // optional
@@ -212,6 +213,7 @@ func (r *rig) start() {
 				}
 				return r.skills()
 			},
+			Stopped: func(claybot.Agent) string { r.mu.Lock(); defer r.mu.Unlock(); return r.stopped },
 			SwitchedOff: func(context.Context, claybot.Agent) *runs.Error {
 				if r.off == nil {
 					return nil

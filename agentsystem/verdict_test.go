@@ -402,9 +402,12 @@ func TestVerdictOfAWaitingMessage(t *testing.T) {
 		},
 		"It is parked until its agent can be used again, and is retried until then.": {Parked: "state.json is a directory", Ahead: 1},
 	} {
-		if v := overview.VerdictOf((texts.Voice{}), r, false); v.Outcome != overview.OutcomeWaiting || v.Text != want {
+		if v := overview.VerdictOf((texts.Voice{}), r, overview.Free); v.Outcome != overview.OutcomeWaiting || v.Text != want {
 			t.Errorf("%+v: %+v, want %q", r, v, want)
 		}
+	}
+	if v := overview.VerdictOf(texts.Voice{}, storage.Receipt{Ahead: 1}, overview.Stopped); v.Outcome != overview.OutcomeWaiting || v.Text != texts.WaitsStopped {
+		t.Errorf("of a stopped agent: %+v", v)
 	}
 }
 

@@ -15,6 +15,7 @@ const (
 	Connector = "connector" // takes messages in and sends replies
 	Schedule  = "schedule"  // starts runs at their times
 	Flow      = "flow"      // a workflow
+	Agent     = "agent"     // one conversation, by its id; listed where it is stopped
 	Profile   = "profile"   // what agents are made of
 	Model     = "model"
 	MCP       = "mcp" // a server that agents have tools of
@@ -22,7 +23,7 @@ const (
 	Relay     = "relay" // a sink of events
 )
 
-var kinds = []string{Connector, Schedule, Flow, Profile, Model, MCP, Workspace, Relay}
+var kinds = []string{Connector, Schedule, Flow, Agent, Profile, Model, MCP, Workspace, Relay}
 
 // A Key names a node.
 type Key struct {
@@ -67,35 +68,72 @@ type Node struct {
 func (n Node) Has(call string) bool { return slices.Contains(n.Can, call) }
 
 // Settle sorts nodes by kind and name, and says of those that run what they lack: a profile whose
-// model does not run waits for it, and what works without another node says so.
+// model does not run waits for it, and so does a workflow whose profile is stopped; what works without
+// another node says so.
 func Settle(all []Node) {
 	by := make(map[Key]Node, len(all))
 	for _, n := range all {
 		by[n.Key] = n
 	}
+	for i, n := range all { // before what uses profiles
+		if n.Kind == Profile && n.State == Running {
+			all[i].lack(by)
+			by[n.Key] = all[i]
+		}
+	}
 	for i, n := range all {
-		if n.State != Running {
-			continue
-		}
-		var without []string
-		for _, k := range n.Uses {
-			used, there := by[k]
-			switch {
-			case !there || used.State == Running:
-			case k.Kind == Model:
-				all[i].State, all[i].Text = Waiting, fmt.Sprintf("waits for %s, which is %s", k, used.State)
-			default:
-				without = append(without, fmt.Sprintf("%s, which is %s", k, used.State))
-			}
-		}
-		if len(without) > 0 && all[i].Text == "" {
-			all[i].Text = "works without " + strings.Join(without, "; ")
+		if n.Kind != Profile && n.State == Running {
+			all[i].lack(by)
 		}
 	}
 	slices.SortFunc(all, func(a, b Node) int {
 		return cmp.Or(cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)), cmp.Compare(a.Name, b.Name))
 	})
 }
+
+// lack says what a running node lacks.
+func (n *Node) lack(by map[Key]Node) {
+	var waits, without []string
+	for _, k := range n.Uses {
+		used, there := by[k]
+		order, from := used.order(by)
+		switch {
+		case !there || used.State == Running:
+		case n.Kind == Profile && k.Kind == Model, n.Kind == Flow && order != nil:
+			n.State, n.Text = Waiting, fmt.Sprintf("waits for %s, which is %s", k, used.State)
+			if order != nil {
+				n.Text += "; " + Fix(from)
+			}
+		case k.Kind == Profile && order != nil:
+			waits = append(waits, fmt.Sprintf("messages wait: %s is stopped; %s", from, Fix(from)))
+		case k.Kind == Profile && used.State == Waiting: // its runs fail, and say so
+		default:
+			without = append(without, fmt.Sprintf("%s, which is %s", k, used.State))
+		}
+	}
+	if len(without) > 0 {
+		waits = append(waits, "works without "+strings.Join(without, "; "))
+	}
+	if n.Text == "" {
+		n.Text = strings.Join(slices.Compact(waits), "; ")
+	}
+}
+
+// order is what stops a node, or the model of a profile, and which of them; nil for none.
+func (n Node) order(by map[Key]Node) (*Order, Key) {
+	if n.Stopped != nil {
+		return n.Stopped, n.Key
+	}
+	for _, k := range n.Uses {
+		if used := by[k]; n.Kind == Profile && k.Kind == Model && used.Stopped != nil {
+			return used.Stopped, k
+		}
+	}
+	return nil, Key{}
+}
+
+// Fix is how a stopped node is started.
+func Fix(k Key) string { return "start it: claybot nodes start " + k.String() }
 
 // Find returns the node of a name or of kind/name. Where there is none, or more than one, the
 // error says which there are.

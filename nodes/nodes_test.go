@@ -60,6 +60,39 @@ func TestSettle(t *testing.T) {
 	}
 }
 
+// What is stopped holds up what needs it, which says how it is started.
+func TestSettleWhatIsStopped(t *testing.T) {
+	stop := func(n nodes.Node) nodes.Node {
+		n.State, n.Stopped = nodes.Stopped, &nodes.Order{By: "boss"}
+		return n
+	}
+	all := []nodes.Node{
+		stop(node("model/m", "")), stop(node("profile/p", "", "model/ok")), node("model/ok", nodes.Running), node("mcp/a", nodes.Failed),
+		node("profile/waits", nodes.Running, "model/m", "mcp/a"),
+		node("flow/a", nodes.Running, "profile/waits"), node("flow/b", nodes.Running, "profile/p"),
+		node("connector/c", nodes.Running, "profile/waits", "profile/p", "mcp/a"),
+	}
+	nodes.Settle(all)
+	var got []string
+	for _, n := range all {
+		got = append(got, fmt.Sprintf("%s %s: %s", n.Key, n.State, n.Text))
+	}
+	want := []string{
+		"connector/c running: messages wait: model/m is stopped; start it: claybot nodes start model/m; " +
+			"messages wait: profile/p is stopped; start it: claybot nodes start profile/p; works without mcp/a, which is failed",
+		"flow/a waiting: waits for profile/waits, which is waiting; start it: claybot nodes start model/m",
+		"flow/b waiting: waits for profile/p, which is stopped; start it: claybot nodes start profile/p",
+		"profile/p stopped: ",
+		"profile/waits waiting: waits for model/m, which is stopped; start it: claybot nodes start model/m",
+		"model/m stopped: ",
+		"model/ok running: ",
+		"mcp/a failed: ",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+}
+
 func TestFind(t *testing.T) {
 	all := []nodes.Node{node("connector/team", ""), node("mcp/team", ""), node("mcp/files", "")}
 	nearest := func(string, []string) string { return "mcp/files" }

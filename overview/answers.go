@@ -32,8 +32,10 @@ func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.Age
 		if err != nil {
 			return "", fmt.Errorf("read the last receipt: %w", err)
 		}
-		_, faulty := o.Worker.Faults.At(agent.Descriptor.Key())
-		text := textWhy(v, r, faulty)
+		text, stopped := textWhy(v, r, o.hindrance(agent)), o.Stopped(agent)
+		if r.Run == nil && stillOpen(r) && stopped != "" && o.People.ReadsCauses(agent, m) {
+			text += "\n\n" + stopped
+		}
 		if r.Run != nil && r.Run.Error != nil && o.People.ReadsCauses(agent, m) {
 			if cause := o.Worker.AdviceOn(v, agent, &runs.Error{Code: r.Run.Error.Code, Text: r.Run.Error.Text}); cause != "" {
 				text += "\n\n" + cause
@@ -79,6 +81,9 @@ func (o *Answers) mayOrder(agent claybot.Agent, m claybot.AgentMessage) storage.
 func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) string {
 	v := texts.Of(ctx)
 	doing, model := o.doing(ctx, agent, m.Speaker(agent.Descriptor)), o.Profiles.Of(agent.ID, agent.Descriptor).Model
+	if why := o.Stopped(agent); why != "" && o.People.ReadsCauses(agent, m) {
+		doing += "\n\n" + why
+	}
 	if off := o.SwitchedOff(ctx, agent); off != nil {
 		why := cmp.Or(off.Say, v.Failed(off.Code))
 		if off.Say == "" && o.People.ReadsCauses(agent, m) {
@@ -193,6 +198,8 @@ func (o *Answers) doing(ctx context.Context, agent claybot.Agent, by string) str
 	}
 	run, q, asks, err := o.Questions.Ledger.PausedRun(ctx, agent.ID)
 	switch {
+	case err == nil && run.ID == "" && o.Stopped(agent) != "":
+		return v.In(texts.AgentStopped)
 	case o.Inboxes.Busy(agent.ID), err == nil && run.State == claybot.RunRunning:
 		return v.In(texts.AtWork)
 	case err != nil:
@@ -210,6 +217,18 @@ func (o *Answers) doing(ctx context.Context, agent claybot.Agent, by string) str
 		return v.In(texts.Idle)
 	}
 	return v.Count(int64(len(waiting)), texts.NextUp)
+}
+
+// hindrance is what hinders an agent, as far as this member knows.
+func (o *Answers) hindrance(agent claybot.Agent) Hindrance {
+	_, faulty := o.Worker.Faults.At(agent.Descriptor.Key())
+	switch {
+	case faulty:
+		return Unusable
+	case o.Stopped(agent) != "":
+		return Stopped
+	}
+	return Free
 }
 
 // unusableSince returns since when the agent of d is unusable, as far as this member

@@ -31,8 +31,9 @@ type Index interface {
 	Children(ctx context.Context, parent claybot.AgentID) ([]storage.IndexEntry, error)
 }
 
-// Histories reads the histories of agents; see storage.Histories.
+// Histories reads agents and their histories; see storage.Agents and storage.Histories.
 type Histories interface {
+	Agent(ctx context.Context, id claybot.AgentID) (claybot.Agent, error)
 	Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error)
 	Past(ctx context.Context, id claybot.AgentID, fn func(claybot.Record) bool) error
 }
@@ -157,6 +158,8 @@ type Config struct {
 	// SwitchedOff returns the error that every run of an agent ends with because of an
 	// invalid setting, or nil.
 	SwitchedOff func(ctx context.Context, agent claybot.Agent) *runs.Error
+	// Stopped returns why an operator has stopped an agent, or what it works with; empty: none has.
+	Stopped func(agent claybot.Agent) string
 	// Skills lists the commands that the skills of an agent declare.
 	Skills func(context.Context, claybot.Agent) ([]connectors.Command, error)
 	// Access is read for every Status.

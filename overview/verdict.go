@@ -39,17 +39,27 @@ type Verdict struct {
 	Text    string  `json:"text"` // in one or two sentences
 }
 
-// VerdictOf derives the outcome of a message, in the language of its reader, from its receipt and whether its agent is
-// unusable at present. A failed run counts as failed even if its sender was notified: the
+// A Hindrance is why the agent of a message does not work at present.
+type Hindrance int
+
+// The hindrances, as far as this member knows.
+const (
+	Free     Hindrance = iota
+	Unusable           // its files cannot be used
+	Stopped            // by an operator, or what it works with
+)
+
+// VerdictOf derives the outcome of a message, in the language of its reader, from its receipt and what hinders its
+// agent at present. A failed run counts as failed even if its sender was notified: the
 // state of the run takes precedence over that of its replies.
-func VerdictOf(v texts.Voice, r storage.Receipt, unusable bool) Verdict {
+func VerdictOf(v texts.Voice, r storage.Receipt, h Hindrance) Verdict {
 	switch {
-	case unusable && stillOpen(r):
+	case h == Unusable && stillOpen(r):
 		return Verdict{OutcomeWaiting, v.Say(texts.WaitsUnusable)}
 	case r.Skipped != "":
 		return verdictSkipped(v, r)
 	case r.Run == nil:
-		return Verdict{OutcomeWaiting, verdictWaiting(v, r)}
+		return Verdict{OutcomeWaiting, verdictWaiting(v, r, h)}
 	case r.Run.State == claybot.RunAwaiting:
 		return Verdict{OutcomePaused, v.Say(texts.RunPaused, v.WaitsFor(*r.Run))}
 	case !r.Run.State.Ended():
@@ -91,7 +101,7 @@ func verdictSkipped(voice texts.Voice, r storage.Receipt) Verdict {
 	return v
 }
 
-func verdictWaiting(v texts.Voice, r storage.Receipt) string {
+func verdictWaiting(v texts.Voice, r storage.Receipt, h Hindrance) string {
 	switch {
 	case r.Parked == storage.ParkedUnapproved:
 		return v.Say(texts.WaitsApproval)
@@ -99,6 +109,8 @@ func verdictWaiting(v texts.Voice, r storage.Receipt) string {
 		return v.Say(texts.WaitsParked)
 	case r.Paused != nil:
 		return v.Say(texts.AgentPaused, v.WaitsFor(claybot.Run{Awaiting: r.Paused}))
+	case h == Stopped && r.Busy == "":
+		return v.Say(texts.WaitsStopped)
 	case r.Ahead > 0:
 		return v.Count(int64(r.Ahead), texts.WaitsBehind)
 	case r.Busy != "":
@@ -193,7 +205,7 @@ func sentence(v texts.Voice, text string) string {
 
 // textWhy describes in a chat what happened to a message, with a reference by which operators
 // find the rest.
-func textWhy(v texts.Voice, r storage.Receipt, unusable bool) string {
+func textWhy(v texts.Voice, r storage.Receipt, h Hindrance) string {
 	at := v.Moment(r.Message.At)
 	text := ""
 	switch {
@@ -203,14 +215,14 @@ func textWhy(v texts.Voice, r storage.Receipt, unusable bool) string {
 		text = v.Say(texts.WhyUnfit, at)
 	case r.Skipped != "":
 		text = v.Say(texts.WhySkipped, at, skippedIn(v, r.Skipped))
-	case r.Parked != "", r.Run == nil && unusable:
-		text = v.Say(texts.WhySafe, at, VerdictOf(v, r, unusable).Text)
+	case r.Parked != "", r.Run == nil && h == Unusable:
+		text = v.Say(texts.WhySafe, at, VerdictOf(v, r, h).Text)
 	case r.Run == nil:
-		text = v.Say(texts.WhyWaits, at, verdictWaiting(v, r))
+		text = v.Say(texts.WhyWaits, at, verdictWaiting(v, r, h))
 	case !r.Run.State.Ended():
-		text = v.Say(texts.WhyRuns, at, v.When(r.Run.Started), VerdictOf(v, r, unusable).Text)
+		text = v.Say(texts.WhyRuns, at, v.When(r.Run.Started), VerdictOf(v, r, h).Text)
 	default:
-		verdict := VerdictOf(v, r, unusable)
+		verdict := VerdictOf(v, r, h)
 		if verdict.Outcome == OutcomeFailed { // operators see the cause on the page
 			code := ""
 			if r.Run.Error != nil {

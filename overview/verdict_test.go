@@ -24,7 +24,7 @@ func TestWhyOldRun(t *testing.T) {
 			texts.English: "Your message from Monday, 3 January at 0:00 UTC: I began with it on Monday, 3 January at 0:00 UTC. ",
 			texts.German:  "Deine Nachricht von Montag, 3. Januar um 0:00 Uhr (UTC): Ich habe damit am Montag, 3. Januar um 0:00 Uhr (UTC) begonnen. ",
 		} {
-			if got := textWhy(texts.Voice{Language: language}, r, false); !strings.HasPrefix(got, want) {
+			if got := textWhy(texts.Voice{Language: language}, r, Free); !strings.HasPrefix(got, want) {
 				t.Errorf("%s: %s\nwant %s", language, got, want)
 			}
 		}

@@ -34,11 +34,23 @@ type Story struct {
 	// Fault is why the agent of an open message is unusable at present; empty if it is
 	// usable, as far as this member knows.
 	Fault string
-	voice texts.Voice // in English, in the zone of the readers
+	// Stopped is why an operator has stopped the agent of a waiting message, or what it works with; empty:
+	// none has.
+	Stopped string
+	voice   texts.Voice // in English, in the zone of the readers
 }
 
 // Verdict returns the outcome of the message.
-func (t Story) Verdict() Verdict { return VerdictOf(t.voice, t.Receipt, t.Fault != "") }
+func (t Story) Verdict() Verdict {
+	h := Free
+	switch {
+	case t.Fault != "":
+		h = Unusable
+	case t.Stopped != "":
+		h = Stopped
+	}
+	return VerdictOf(t.voice, t.Receipt, h)
+}
 
 // A Step is one entry of a timeline.
 type Step struct {
@@ -130,6 +142,11 @@ func (o *Stories) story(ctx context.Context, id claybot.MessageID) (Story, error
 	if x, ok := o.Worker.Faults.OfAgent(r.Agent); ok && stillOpen(r) {
 		t.Fault = x.Cause
 	}
+	if r.Run == nil && stillOpen(r) {
+		if agent, err := o.Agents.Agent(ctx, r.Agent); err == nil { // otherwise the fault says it
+			t.Stopped = o.Config.Stopped(agent)
+		}
+	}
 	if r.Run != nil {
 		after := max(0, r.Run.LastSeq-maxStoryEvents)
 		for e, err := range o.Runs.Events(ctx, r.Run.ID, after) {
@@ -203,7 +220,10 @@ func (t *Story) waits() string {
 	if t.Ahead > 0 {
 		all = append(all, earlier(t.Ahead))
 	}
-	if t.Due > claybot.Now() {
+	switch {
+	case t.Stopped != "":
+		all = append(all, "its agent begins no run: "+t.Stopped)
+	case t.Due > claybot.Now():
 		all = append(all, "it is held back until "+t.voice.Moment(t.Due)+" for more to come")
 	}
 	if len(all) == 0 {

@@ -135,6 +135,9 @@ type Acquired struct {
 type Wait struct {
 	Quiet time.Duration
 	Max   time.Duration
+	// Hold, if set, is how long nothing makes the agent due but a new message, or Reschedule: it is
+	// stopped.
+	Hold time.Duration
 }
 
 // A Start lets a message begin a run in the commit that stores it. Node gets the lease of

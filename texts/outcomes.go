@@ -3,6 +3,7 @@ package texts
 // What happened to a message, for /why, the page, the API and the command line, which agree.
 const (
 	WaitsUnusable  = "It waits until its agent can be used again, and is retried until then."
+	WaitsStopped   = "It waits: an operator has stopped the agent, or what it works with, and it is handled once that is started again."
 	WaitsParked    = "It is parked until its agent can be used again, and is retried until then."
 	WaitsApproval  = "It waits until an operator approves its sender."
 	RunPaused      = "The run is paused: it waits for %s."

@@ -417,6 +417,7 @@ const (
 	AwaitsAnswer   = "I am waiting for your answer to: %s\n/stop ends it."
 	AwaitsDecision = "I am waiting for your decision: %s\n%s /stop ends it."
 	Awaits         = "I am waiting for %s.\n/stop ends it."
+	AgentStopped   = "An operator has stopped me, or what I work with. What you write waits, and I answer once that is started again."
 	NextUp         = "I am about to take up your message.|I am about to take up %d messages."
 	NoTasks        = "No subagent is running, and nothing is scheduled."
 	ReminderLine   = "reminder %s: %s"

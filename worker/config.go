@@ -92,6 +92,10 @@ type Parts struct {
 	// Queued returns when the run of an agent may show its status, if a status says that the
 	// message waited; the run then clears it. nil: none does.
 	Queued func(claybot.AgentID) <-chan struct{}
+	// Stopped returns why an agent begins no run at present; empty: it does. Reschedule makes what
+	// waits for it due when that has changed.
+	Stopped    func(claybot.Agent) string
+	Reschedule func(context.Context, claybot.AgentID) error
 	// First reports whether an event was not shown yet on this member, and marks it as
 	// shown.
 	First func(claybot.Event) bool

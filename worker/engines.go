@@ -106,7 +106,7 @@ func engineFor(batch []claybot.AgentMessage, profile profiles.Profile) string {
 // Starting returns what lets a message begin a run as it is posted; nil if its agent has to
 // be looked at first.
 func (s *Worker) Starting(agent claybot.Agent, m claybot.AgentMessage) *storage.Start {
-	if _, faulty := s.Faults.At(agent.Descriptor.Key()); faulty || s.Recovery.isActive() || s.isDraining() {
+	if _, faulty := s.Faults.At(agent.Descriptor.Key()); faulty || s.Recovery.isActive() || s.isDraining() || s.parts.Stopped(agent) != "" {
 		return nil
 	}
 	profile := s.parts.Profiles.Of(agent.ID, agent.Descriptor)

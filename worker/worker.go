@@ -73,8 +73,8 @@ func (s *Worker) Work(box *inbox.AgentInbox, leave func()) {
 	}
 	profile := s.parts.Profiles.Of(agent.ID, agent.Descriptor)
 	switch {
-	case box.Run == nil && len(box.Waiting) == 0:
-		err = s.stores.Leases.Release(ctx, box.Lease, profile.Policy.Wait(), true)
+	case s.holds(box, agent):
+		err = s.hold(ctx, box, agent, profile)
 	case box.Run == nil && box.Waiting[0].Type == claybot.MessageReset:
 		err = s.reset(ctx, box, agent, profile)
 	case box.Run == nil && loud(box.Waiting).Type == claybot.MessageCompact:

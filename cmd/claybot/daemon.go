@@ -143,7 +143,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 			Later: s.db, Texts: s.db, Asked: s.db, Marks: s.db, Chatter: s.db, Parking: s.db,
 		},
 		Settings: agentsystem.Settings{
-			Profile: d.profile, Society: d.society, Flows: d.library, SwitchedOff: d.models.switchedOff, Models: d.models.names,
+			Profile: d.profile, Society: d.society, Flows: d.library, SwitchedOff: d.models.switchedOff, Stopped: d.agentStopped, Models: d.models.names,
 			Tools: box.allowed, Forbids: box.forbids, Skills: box.skillCommands, CheckPrompt: checkPrompt,
 			CheckEdit: func(a claybot.Agent, c claybot.ToolCall) error { return box.of(a).Editable(a, c) },
 		},

@@ -6,14 +6,15 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/web"
 )
 
 type nodesCmd struct {
-	List    nodesListCmd    `cmd:"" default:"withargs" eg:"nodes\nnodes list --mermaid" help:"List what is configured: connectors, schedules, workflows, profiles, models, MCP servers, workspaces and relays."`
+	List    nodesListCmd    `cmd:"" default:"withargs" eg:"nodes\nnodes list --mermaid" help:"List what is configured: connectors, schedules, workflows, profiles, models, MCP servers, workspaces and relays, and stopped agents."`
 	Start   nodesStartCmd   `cmd:"" eg:"nodes start telegram" help:"Start a stopped node."`
-	Stop    nodesStopCmd    `cmd:"" eg:"nodes stop telegram\nnodes stop mcp/github" help:"Stop a node until it is started again, also after a restart of the daemon."`
+	Stop    nodesStopCmd    `cmd:"" eg:"nodes stop telegram\nnodes stop mcp/github\nnodes stop model/gpt-5-mini" help:"Stop a node until it is started again, also after a restart of the daemon."`
 	Restart nodesRestartCmd `cmd:"" eg:"nodes restart telegram" help:"End a node and start it again."`
 	Test    nodesTestCmd    `cmd:"" eg:"nodes test model/gpt-5-mini" help:"Ask the platform, server or model of a node whether it works."`
 }
@@ -24,7 +25,7 @@ type (
 		Mermaid bool `help:"Print a Mermaid flowchart."`
 	}
 	nodeArg struct {
-		Node string `arg:"" help:"Name of the node, or kind/name, as nodes lists them."`
+		Node string `arg:"" help:"Name of the node, or kind/name, as nodes lists them, or agent/ID."`
 	}
 	nodesStartCmd   struct{ nodeArg }
 	nodesStopCmd    struct{ nodeArg }
@@ -39,7 +40,7 @@ func (c nodesListCmd) Run(e *env) error {
 			return e.text(nodes.Mermaid(out.Nodes))
 		}
 		rows := each(out.Nodes, func(n nodes.Node) []string {
-			return []string{n.Kind, n.Name, n.Type, n.State, usesOf(n), oneLine(n.Text)}
+			return []string{n.Kind, n.Name, n.Type, n.State, usesOf(n), connectors.OneLine(n.Text, 160)}
 		})
 		return e.list("KIND,NAME,TYPE,STATE,USES,NOTE", "No nodes.\n", rows)
 	})
@@ -68,23 +69,35 @@ func (c nodesTestCmd) Run(e *env) error { return c.call(e, nodes.Test) }
 
 // call finds the node, and calls it.
 func (c nodeArg) call(e *env, call string) error {
-	all, err := ask[web.NodeList](e, "GET", to("/nodes"), nil)
+	k, err := c.key(e)
 	if err != nil {
 		return err
 	}
-	n, err := nodes.Find(all.Nodes, c.Node, configs.Nearest)
-	if err != nil {
-		return usageError{err}
-	}
-	path := "/nodes/" + strings.Join([]string{n.Kind, url.PathEscape(n.Name), call}, "/")
+	path := "/nodes/" + strings.Join([]string{k.Kind, url.PathEscape(k.Name), call}, "/")
 	done, err := ask[web.NodeDone](e, "POST", to(path), nil)
 	switch {
 	case err != nil:
 		return err
 	case !done.OK:
-		return errors.New(n.Key.String() + ": " + done.Text)
+		return errors.New(k.String() + ": " + done.Text)
 	case call == nodes.Test:
-		done.Text = n.Key.String() + ": " + done.Text
+		done.Text = k.String() + ": " + done.Text
 	}
 	return e.text(done.Text + "\n")
+}
+
+// key returns the node that is meant. Agents are not listed, and named by their kind.
+func (c nodeArg) key(e *env) (nodes.Key, error) {
+	if id, is := strings.CutPrefix(c.Node, nodes.Agent+"/"); is {
+		return nodes.Key{Kind: nodes.Agent, Name: id}, nil
+	}
+	all, err := ask[web.NodeList](e, "GET", to("/nodes"), nil)
+	if err != nil {
+		return nodes.Key{}, err
+	}
+	n, err := nodes.Find(all.Nodes, c.Node, configs.Nearest)
+	if err != nil {
+		return nodes.Key{}, usageError{err}
+	}
+	return n.Key, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/storage"
@@ -48,19 +49,17 @@ func (d *daemon) followOrders(ctx context.Context) {
 func (d *daemon) applyOrders(ctx context.Context) {
 	d.tooling.servers.apply()
 	d.replace(ctx)
+	if err := d.system.Reschedule(ctx); err != nil {
+		d.log.Error("failed to start agents that were stopped; they start in a while", "err", err)
+	}
 }
 
 // CallNode implements web.Nodes.
 func (d nodeDesk) CallNode(ctx context.Context, k nodes.Key, call, by string) (done web.NodeDone, err error) {
-	all, err := d.Nodes(ctx)
+	n, err := d.node(ctx, k)
 	if err != nil {
 		return done, err
 	}
-	i := slices.IndexFunc(all, func(n nodes.Node) bool { return n.Key == k })
-	if i < 0 {
-		return done, storage.ErrNotFound
-	}
-	n := all[i]
 	if !slices.Contains([]string{nodes.Start, nodes.Stop, nodes.Restart, nodes.Test}, call) {
 		return done, storage.ErrNotFound
 	}
@@ -96,6 +95,22 @@ func (d nodeDesk) CallNode(ctx context.Context, k nodes.Key, call, by string) (d
 	return done, nil
 }
 
+// node returns one node; storage.ErrNotFound.
+func (d nodeDesk) node(ctx context.Context, k nodes.Key) (nodes.Node, error) {
+	if k.Kind == nodes.Agent {
+		return d.agentNode(ctx, claybot.AgentID(k.Name))
+	}
+	all, err := d.Nodes(ctx)
+	if err != nil {
+		return nodes.Node{}, err
+	}
+	i := slices.IndexFunc(all, func(n nodes.Node) bool { return n.Key == k })
+	if i < 0 {
+		return nodes.Node{}, storage.ErrNotFound
+	}
+	return all[i], nil
+}
+
 // cannot says why a node has no such call.
 func cannot(n nodes.Node, call string) string {
 	switch {
@@ -118,6 +133,10 @@ func stopped(k nodes.Key) string {
 		return k.String() + " is stopped: nothing starts at its time until it is started again."
 	case nodes.MCP:
 		return k.String() + " is stopped: agents have none of its tools until it is started again."
+	case nodes.Model, nodes.Profile:
+		return k.String() + " is stopped: runs that have begun go on, and messages for its agents wait until it is started again."
+	case nodes.Agent:
+		return k.String() + " is stopped: a run that has begun goes on, and messages for it wait until it is started again."
 	}
 	return k.String() + " is stopped: nothing comes in, what was accepted goes on, and replies wait until it is started again."
 }

@@ -42,8 +42,13 @@ func (d nodeDesk) Nodes(ctx context.Context) ([]nodes.Node, error) {
 	for i := range all {
 		all[i].Stopped = d.stores.orders.Stopped(all[i].Key)
 	}
+	agents, err := d.stoppedAgents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, agents...)
 	for _, k := range d.stores.orders.All() {
-		if !slices.ContainsFunc(all, func(n nodes.Node) bool { return n.Key == k }) {
+		if k.Kind != nodes.Agent && !slices.ContainsFunc(all, func(n nodes.Node) bool { return n.Key == k }) {
 			all = append(all, nodes.Node{Key: k, State: nodes.Stopped, Text: "it is not configured any more; if it comes again, it is stopped", Can: []string{nodes.Start}, Stopped: d.stores.orders.Stopped(k)})
 		}
 	}
@@ -110,6 +115,7 @@ func (d nodeDesk) profileNodes(c *configs.Config) (list []nodes.Node) {
 		if why := p.Off(); why != "" {
 			n.State, n.Text = nodes.Off, why
 		}
+		d.stoppable(&n)
 		for _, s := range c.Tools.MCP {
 			if p.Tools == nil || slices.ContainsFunc(p.Tools, func(t string) bool { return strings.HasPrefix(t, s.Name+"_") || t == "mcp:"+s.Name }) {
 				n.Uses = append(n.Uses, nodes.Key{Kind: nodes.MCP, Name: s.Name})
@@ -135,6 +141,7 @@ func (d nodeDesk) modelNode(name string, m configs.Model) nodes.Node {
 	case problem != "":
 		n.State, n.Text = nodes.Failed, problem
 	}
+	d.stoppable(&n)
 	return n
 }
 

@@ -219,6 +219,9 @@ func (a *inboxRow) due(w storage.Wait, now int64) int64 {
 	if a.firstN == 0 {
 		return never
 	}
+	if w.Hold > 0 {
+		return now + w.Hold.Milliseconds()
+	}
 	if a.firstN <= a.urgentN {
 		return min(a.firstAt, now)
 	}

@@ -46,6 +46,24 @@ var dueTests = []storeTest{
 		b.dueIn("with one that is debounced behind it", -5*time.Second)
 		b.equal("taken", ids(b.hold(nodeOne).Waiting), []claybot.MessageID{"m1", "m2", "m3"})
 	}},
+	{"a stopped agent is left alone until a message, or Reschedule", func(b *bed) { // NL-05
+		b.post("m1", instant)
+		lease := b.hold(nodeOne).Lease
+		b.noError(b.Release(b.ctx, lease, storage.Wait{Hold: time.Hour}, true))
+		b.dueIn("held", time.Hour)
+		b.acquire(nodeOne, 0)
+		b.noError(b.Reschedule(b.ctx, "", func(claybot.AgentID, claybot.Descriptor) storage.Wait { return instant }))
+		b.dueIn("started", 0)
+		lease = b.hold(nodeOne).Lease
+		b.noError(b.Release(b.ctx, lease, storage.Wait{Hold: time.Hour}, true))
+		b.deliver(storage.Posting{To: b.agent, Message: userMessage("m2"), Wait: minute})
+		b.deliver(storage.Posting{To: b.agent, Message: userMessage("m3"), Wait: minute, Urgent: true})
+		lease = b.hold(nodeOne).Lease
+		b.noError(b.Release(b.ctx, lease, storage.Wait{Hold: time.Hour}, true))
+		b.dueIn("held, with an urgent message", time.Hour)
+		b.noError(b.Reschedule(b.ctx, b.agent, func(claybot.AgentID, claybot.Descriptor) storage.Wait { return instant }))
+		b.equal("taken", ids(b.hold(nodeOne).Waiting), []claybot.MessageID{"m1", "m2", "m3"})
+	}},
 	{"album", func(b *bed) { // IN-14
 		part := func(id string) {
 			m := userMessage(id)

@@ -45,11 +45,12 @@ type nodeView struct {
 // ID is the id of the node in the page.
 func (n nodeView) ID() string { return domID(n.Key.String()) }
 
-// Stops reports whether the node can be stopped now, Starts whether it can be started, and Tests
-// whether it can be tested.
-func (n nodeView) Stops() bool  { return n.Has(nodes.Stop) && n.Stopped == nil }
-func (n nodeView) Starts() bool { return n.Has(nodes.Start) && n.Stopped != nil }
-func (n nodeView) Tests() bool  { return n.Has(nodes.Test) }
+// Stops reports whether the node can be stopped now, Restarts whether it can be restarted, Starts whether
+// it can be started, and Tests whether it can be tested.
+func (n nodeView) Stops() bool    { return n.Has(nodes.Stop) && n.Stopped == nil }
+func (n nodeView) Restarts() bool { return n.Has(nodes.Restart) && n.Stopped == nil }
+func (n nodeView) Starts() bool   { return n.Has(nodes.Start) && n.Stopped != nil }
+func (n nodeView) Tests() bool    { return n.Has(nodes.Test) }
 
 func (b *nodePages) all(r *http.Request) (any, error) {
 	if b.nodes == nil {

@@ -25,6 +25,7 @@ func TestBrowserNodes(t *testing.T) {
 	b.do("stop", push(row("telegram", "Stop")), until(`document.querySelector("#confirm").open && document.querySelector("#confirm-words").textContent === "Stop telegram until it is started again?"`), chromedp.Click("#confirm-yes"),
 		until(`document.querySelector('[aria-label="Start telegram"]') !== null && document.querySelector('#map a[aria-label="connector/telegram: stopped by an operator"]') !== null`))
 	b.do("start", push(row("telegram", "Start")), until(`document.querySelector('[aria-label="Stop telegram"]') !== null`))
+	b.do("only the calls that it has", until(`document.querySelector('[aria-label="Stop default"]') !== null && document.querySelector('[aria-label="Restart default"]') === null && document.querySelector('[aria-label="Restart telegram"]') !== null`))
 	b.do("a test that fails", push(row("files", "Test")), until(`document.body.textContent.includes("mcp/files: it was asked")`))
 	b.do("a name with a slash", push(row("vendor/large", "Test")), until(`document.body.textContent.includes("model/vendor/large: it was asked")`))
 	if !is[bool](b, `window.hacked === undefined`) {

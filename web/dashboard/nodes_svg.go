@@ -11,7 +11,7 @@ import (
 )
 
 // The measures of the map, in its own units: what takes messages in stands on the left, then the
-// workflows that it starts, profiles, and what they use on the right.
+// workflows that it starts and stopped agents, profiles, and what they use on the right.
 const (
 	mapWidth, mapHeight = 210, 40 // of a node
 	mapGap, mapLine     = 90, 54  // between columns, and from node to node in one
@@ -23,7 +23,7 @@ func mapColumn(kind string) int {
 	switch kind {
 	case nodes.Connector, nodes.Schedule:
 		return 0
-	case nodes.Flow:
+	case nodes.Flow, nodes.Agent:
 		return 1
 	case nodes.Profile:
 		return 2

@@ -24,7 +24,7 @@ func NewNodes() *Nodes {
 		{Key: nodes.Key{Kind: nodes.Connector, Name: "web"}, State: nodes.Running, Uses: []nodes.Key{{Kind: nodes.Profile, Name: "default"}}},
 		{Key: nodes.Key{Kind: nodes.Schedule, Name: "cron"}, State: nodes.Waiting, Can: can[:3]},
 		{Key: nodes.Key{Kind: nodes.Flow, Name: "order"}, State: nodes.Running, Uses: []nodes.Key{{Kind: nodes.Profile, Name: "default"}}},
-		{Key: nodes.Key{Kind: nodes.Profile, Name: "default"}, Type: "react", State: nodes.Running, Uses: []nodes.Key{{Kind: nodes.Model, Name: "vendor/large"}, {Kind: nodes.MCP, Name: "files"}}},
+		{Key: nodes.Key{Kind: nodes.Profile, Name: "default"}, Type: "react", State: nodes.Running, Uses: []nodes.Key{{Kind: nodes.Model, Name: "vendor/large"}, {Kind: nodes.MCP, Name: "files"}}, Can: can[:2]},
 		{Key: nodes.Key{Kind: nodes.Model, Name: "vendor/large"}, Type: "openai", State: nodes.Off, Text: `<script>window.hacked = 1</script>`, Can: can[3:]},
 		{Key: nodes.Key{Kind: nodes.MCP, Name: "files"}, Type: "stdio on the host", State: nodes.Failed, Text: "the server ended with code 7", Can: can},
 	}

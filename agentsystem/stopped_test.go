@@ -1,0 +1,137 @@
+package agentsystem_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/overview"
+)
+
+// operate stops agents for a reason, or starts them again.
+func (r *rig) operate(why string) {
+	r.Helper()
+	r.mu.Lock()
+	r.stopped = why
+	r.mu.Unlock()
+	if err := r.system.Reschedule(r.Context()); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// NL-05: what comes for a stopped agent waits, also over a restart and a crash, and is answered once
+// and in order when it is started.
+func TestStoppedAgentHoldsItsInbox(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		const why = "model/gpt-5: stopped by boss"
+		r.profile.Policy = inbox.Policy{ProcessBuffer: inbox.OneByOne}
+		r.start()
+		r.operate(why)
+		r.say("one", "two")
+		r.wants()
+		story, err := r.system.Overview.Stories.Why(r.Context(), "one")
+		if err != nil || story[0].Verdict().Outcome != overview.OutcomeWaiting || !strings.Contains(story[0].Steps[2].Text, why) {
+			t.Errorf("the story is %+v, %v", story, err)
+		}
+		r.restart()
+		r.say("three")
+		r.crash()
+		r.start()
+		time.Sleep(time.Hour)
+		r.wants()
+		r.operate("")
+		r.wants("re: one", "re: two", "re: three")
+		r.restart()
+		r.wants("re: one", "re: two", "re: three")
+	})
+}
+
+// A run that has begun goes on, also over a restart; what comes meanwhile waits after it.
+func TestStoppedAgentEndsItsRun(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		free := make(chan struct{})
+		r.mind.before = func(ctx context.Context, _ llm.Request) error {
+			select {
+			case <-free:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		r.start()
+		r.say("one")
+		synctest.Wait()
+		r.operate("stopped")
+		r.say("two")
+		r.crash()
+		r.start()
+		close(free)
+		r.wants("re: one")
+		time.Sleep(time.Hour)
+		r.wants("re: one")
+		r.operate("")
+		r.wants("re: one", "re: two")
+	})
+}
+
+// A reset whose turn it is is carried out: it begins no run.
+func TestStoppedAgentIsReset(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.start()
+		r.say("one")
+		r.wants("re: one")
+		r.operate("stopped")
+		r.post(ann, typed("reset", claybot.MessageReset, ""))
+		synctest.Wait()
+		if seen := r.chat.seen(); len(seen) != 2 {
+			t.Errorf("people see %q", seen)
+		}
+	})
+}
+
+// An order that comes between the look at it and the release of the agent is not missed.
+func TestStartedWhileItIsHeld(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.start()
+		r.operate("stopped")
+		r.say("one")
+		synctest.Wait()
+		r.mu.Lock()
+		r.stopped = "" // and Reschedule comes later
+		r.mu.Unlock()
+		time.Sleep(5 * time.Minute)
+		r.wants("re: one")
+	})
+}
+
+// People read in the chat that they wait, and operators why.
+func TestStatusOfAStoppedAgent(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.start()
+		r.operate("model/gpt-5: stopped by boss; start it: claybot nodes start model/gpt-5")
+		for _, user := range []string{"ann", "boss"} {
+			place := claybot.User("chat", "dm-"+user, user)
+			r.post(place, msg("hello "+user, "hello"))
+			for name, want := range map[string]string{"status": "An operator has stopped me, or what I work with.", "why": "It waits: an operator has stopped the agent, or what it works with"} {
+				m := command(name+" "+user, name)
+				r.post(place, m)
+				synctest.Wait()
+				seen := r.chat.seen("dm-" + user)
+				got := seen[len(seen)-1]
+				if !strings.Contains(got, want) || strings.Contains(got, "claybot nodes start") != (user == "boss") {
+					t.Errorf("%s reads for /%s: %q", user, name, got)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/storage"
+)
+
+// stoppable adds to a node of agents how it is stopped and started, and whether it is.
+func (d nodeDesk) stoppable(n *nodes.Node) {
+	n.Can = append([]string{nodes.Start, nodes.Stop}, n.Can...)
+	if n.Stopped = d.stores.orders.Stopped(n.Key); n.Stopped != nil {
+		n.State, n.Text = nodes.Stopped, stoppedBy(n.Key, *n.Stopped)
+	}
+}
+
+// stoppedBy says who stopped a node, and how it is started.
+func stoppedBy(k nodes.Key, o nodes.Order) string {
+	return fmt.Sprintf("stopped by %s at %s; %s", o.By, moment(o.At.Time()), nodes.Fix(k))
+}
+
+// agentNode returns an agent as a node; storage.ErrNotFound.
+func (d nodeDesk) agentNode(ctx context.Context, id claybot.AgentID) (nodes.Node, error) {
+	a, err := d.stores.agents.Agent(ctx, id)
+	if err != nil {
+		return nodes.Node{}, err //nolint:wrapcheck // it says what failed
+	}
+	n := nodes.Node{
+		Key: nodes.Key{Kind: nodes.Agent, Name: string(id)}, Type: string(a.Descriptor.Type), State: nodes.Running,
+		Uses: []nodes.Key{{Kind: nodes.Profile, Name: d.config.Load().Profile(a.Descriptor).Name}},
+	}
+	d.stoppable(&n)
+	return n, nil
+}
+
+// stoppedAgents are the agents that are stopped; the others are in the list of agents. The order of one
+// that was deleted ends with it.
+func (d nodeDesk) stoppedAgents(ctx context.Context) (list []nodes.Node, err error) {
+	for _, k := range d.stores.orders.All() {
+		if k.Kind != nodes.Agent {
+			continue
+		}
+		n, err := d.agentNode(ctx, claybot.AgentID(k.Name))
+		switch {
+		case err == nil:
+			list = append(list, n)
+		case errors.Is(err, storage.ErrNotFound):
+			if _, err := d.stores.orders.Start(ctx, k); err != nil {
+				return nil, err //nolint:wrapcheck // it says what failed
+			}
+		case errors.Is(err, storage.ErrDamaged):
+			n := nodes.Node{Key: k, Text: err.Error()}
+			d.stoppable(&n)
+			list = append(list, n)
+		default:
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// agentStopped returns why an operator has stopped an agent: itself, its profile or its model; empty:
+// none is stopped.
+func (d *daemon) agentStopped(a claybot.Agent) string {
+	stopped := d.stores.orders.All()
+	has := func(kind string) bool {
+		return slices.ContainsFunc(stopped, func(k nodes.Key) bool { return k.Kind == kind })
+	}
+	var keys []nodes.Key
+	if has(nodes.Agent) {
+		keys = append(keys, nodes.Key{Kind: nodes.Agent, Name: string(a.ID)})
+	}
+	c := d.config.Load()
+	if has(nodes.Profile) {
+		keys = append(keys, nodes.Key{Kind: nodes.Profile, Name: c.Profile(a.Descriptor).Name})
+	}
+	if has(nodes.Model) {
+		keys = append(keys, nodes.Key{Kind: nodes.Model, Name: modelKeys(c)[fingerprint(d.models.model(a))]})
+	}
+	for _, k := range keys {
+		if order := d.stores.orders.Stopped(k); order != nil {
+			return k.String() + ": " + stoppedBy(k, *order)
+		}
+	}
+	return ""
+}
