@@ -59,17 +59,29 @@ type Credential struct {
 	Where    string             // to get it
 }
 
-// Names are how the credentials of the instance are called: their variables where the
-// instance is named as its platform, else their keys.
+// Names are how the credentials of the instance are set; see NameOf.
 func (i Instance) Names() (names []string) {
 	for _, c := range i.Settings.Credentials() {
-		name := c.Variable
-		if i.Name != i.Settings.Type() || name == "" {
-			name = "connectors." + i.Name + "." + c.Key
-		}
-		names = append(names, name)
+		names = append(names, i.NameOf(c.Key, c.Variable, c.Value))
 	}
 	return names
+}
+
+// NameOf is how a value of the instance is set: the variable that the file refers to, or the key where it
+// refers to a file. Where nothing is set, it is the variable of the platform for an instance that is named
+// as it, else the key.
+func (i Instance) NameOf(key, variable string, value Secret) string {
+	if name, is := strings.CutPrefix(value.String(), "env:"); is && name != "" {
+		return name
+	}
+	own := i.Name == i.Settings.Type() && variable != ""
+	switch {
+	case !own:
+		return "connectors." + i.Name + "." + key
+	case strings.HasPrefix(value.String(), "file:"):
+		return i.Name + "." + key
+	}
+	return variable
 }
 
 // A connectorType is a type of connector: its name, the path of its keys, and the

@@ -237,3 +237,35 @@ func TestSendTo(t *testing.T) {
 		}
 	}
 }
+
+// A credential is called by what sets it: the variable that the file refers to, or the key.
+func TestNameOf(t *testing.T) {
+	telegram, sales := &Telegram{}, &Telegram{}
+	for _, tt := range []struct {
+		name, secret, want string
+	}{
+		{"telegram", "TELEGRAM_BOT_TOKEN", "TELEGRAM_BOT_TOKEN"},
+		{"telegram", "", "TELEGRAM_BOT_TOKEN"},
+		{"telegram", "env:MY_BOT", "MY_BOT"},
+		{"telegram", "file:token.txt", "telegram.token"},
+		{"sales", "env:SALES_BOT", "SALES_BOT"},
+		{"sales", "file:token.txt", "connectors.sales.token"},
+		{"sales", "", "connectors.sales.token"},
+	} {
+		i := Instance{Name: tt.name, Settings: telegram}
+		if tt.name == "sales" {
+			i.Settings = sales
+		}
+		var secret Secret
+		if tt.secret != "" {
+			secret = NewSecret(tt.secret, "x")
+		}
+		if got := i.NameOf("token", "TELEGRAM_BOT_TOKEN", secret); got != tt.want {
+			t.Errorf("%s of %q: %s, want %s", tt.name, tt.secret, got, tt.want)
+		}
+	}
+	telegram.Token = NewSecret("env:MY_BOT", "x")
+	if got := (Instance{Name: "telegram", Settings: telegram}).Names(); len(got) == 0 || got[0] != "MY_BOT" {
+		t.Errorf("the names are %q", got)
+	}
+}

@@ -24,7 +24,7 @@ type configCmd struct {
 	Unset   configUnsetCmd   `cmd:"" eg:"config unset model.base_url" help:"Remove a key from the configuration file; a running daemon applies it."`
 	Edit    configEditCmd    `cmd:"" eg:"config edit" help:"Edit the configuration file in your editor; what is not valid is not applied."`
 	History configHistoryCmd `cmd:"" eg:"config history" help:"List the changes that were made with claybot config."`
-	Revert  configRevertCmd  `cmd:"" eg:"config revert" help:"Undo a change that was made with claybot config."`
+	Revert  configRevertCmd  `cmd:"" also:"undo rollback" eg:"config revert" help:"Undo a change that was made with claybot config."`
 	Schema  configSchemaCmd  `cmd:"" eg:"config schema > claybot.schema.json" help:"Print the JSON Schema of the configuration file, for editors."`
 }
 

@@ -61,7 +61,7 @@ func newSlack(d *daemon, c configs.Config, i configs.Instance) connectors.Connec
 	names := i.Names()
 	cfg := slack.Config{
 		Name: i.Name, BotToken: s.BotToken.Value(), AppToken: s.AppToken.Value(), APIURL: s.APIURL, Log: d.log, Gate: d.gateOf(i),
-		BotTokenName: names[0], AppTokenName: slackName(i, "SLACK_APP_TOKEN", "app_token"), SigningSecretName: names[1], Bots: &d.bots,
+		BotTokenName: names[0], AppTokenName: i.NameOf("app_token", "SLACK_APP_TOKEN", s.AppToken), SigningSecretName: names[1], Bots: &d.bots,
 		Marks: d.stores.db, Nodes: d.stores.memberCount(), NoBackfill: !s.Backfill,
 		Mixed: d.stores.members.Mixed, Without: slackWithout(c, i.Name, s),
 	}
@@ -83,16 +83,10 @@ func newSlack(d *daemon, c configs.Config, i configs.Instance) connectors.Connec
 	return slack.New(cfg)
 }
 
-// slackName is how the operator sets a value of a Slack app: by its variable, or by its key.
-func slackName(i configs.Instance, variable, key string) string {
-	if i.Name == i.Settings.Type() {
-		return variable
-	}
-	return "connectors." + i.Name + "." + key
-}
-
 // clientIDName is how the operator sets the client ID of a Slack app.
-func clientIDName(i configs.Instance) string { return slackName(i, "SLACK_CLIENT_ID", "client_id") }
+func clientIDName(i configs.Instance) string {
+	return i.NameOf("client_id", "SLACK_CLIENT_ID", configs.Secret{})
+}
 
 func newDiscord(d *daemon, _ configs.Config, i configs.Instance) connectors.Connector {
 	s := i.Settings.(*configs.Discord) //nolint:forcetypeassert // the type says so

@@ -167,7 +167,7 @@ func (d *doctor) askSlack(ctx context.Context, i configs.Instance, s *configs.Sl
 	}
 	names := i.Names()
 	c := slack.New(slack.Config{
-		Name: i.Name, APIURL: s.APIURL, BotToken: s.BotToken.Value(), AppToken: s.AppToken.Value(), BotTokenName: names[0], AppTokenName: slackName(i, "SLACK_APP_TOKEN", "app_token"),
+		Name: i.Name, APIURL: s.APIURL, BotToken: s.BotToken.Value(), AppToken: s.AppToken.Value(), BotTokenName: names[0], AppTokenName: i.NameOf("app_token", "SLACK_APP_TOKEN", s.AppToken),
 		Without: slackWithout(d.config, i.Name, s), Log: slog.New(slog.DiscardHandler),
 	})
 	bot, err := c.ExamineBot(ctx)

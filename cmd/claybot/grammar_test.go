@@ -99,6 +99,8 @@ func TestMistakes(t *testing.T) {
 		"agnets":                  "claybot: unexpected argument agnets, did you mean \"agents\"?\nTry: claybot --help\n",
 		"runs cancle":             "claybot: unexpected argument cancle, did you mean \"cancel\"?\nTry: claybot runs --help\n",
 		"runs xyzzy":              "claybot: unexpected argument xyzzy\nTry: claybot runs --help\n",
+		"config undo":             "claybot: unexpected argument undo, did you mean \"revert\"?\nTry: claybot config --help\n",
+		"config revret":           "claybot: unexpected argument revret, did you mean \"revert\"?\nTry: claybot config --help\n",
 		"runs --sate FAILED":      "claybot: unknown flag --sate, did you mean \"--state\"?\nTry: claybot runs --help\n",
 		"token create x --scop=y": "claybot: unknown flag --scop, did you mean \"--scope\"?\nTry: claybot token create --help\n",
 		"serve --htttp=off":       "claybot: unknown flag --htttp, did you mean \"--http\"?\nTry: claybot serve --help\n",
@@ -108,6 +110,23 @@ func TestMistakes(t *testing.T) {
 		var out strings.Builder
 		if code := run(strings.Fields(args), strings.NewReader(""), &out, &out); code != exitUsage || out.String() != want {
 			t.Errorf("%s: %d %q, want %q", args, code, &out, want)
+		}
+	}
+}
+
+// TestNegatives holds that the negative value of a key is a value, and all else is what it was.
+func TestNegatives(t *testing.T) {
+	for args, want := range map[string]string{
+		"config set limits.x -5":               "config set limits.x -- -5",
+		"-c f config set limits.x -.5 --log=x": "-c f config set limits.x --log=x -- -.5",
+		"config set --config f limits.x -100":  "config set --config f limits.x -- -100",
+		"config set limits.x -- -5":            "config set limits.x -- -5",
+		"config set -5":                        "config set -5",
+		"config set limits.x -c f":             "config set limits.x -c f",
+		"config get limits.x -5":               "config get limits.x -5",
+	} {
+		if got := strings.Join(negatives(strings.Fields(args)), " "); got != want {
+			t.Errorf("%s: %s, want %s", args, got, want)
 		}
 	}
 }

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // newParser returns the parser of a table of commands. exit gets the code after --help and
@@ -71,23 +74,45 @@ func mistake(err error) string {
 		at := parse.Context.Selected()
 		if at == at.Parent.DefaultCmd { // its name was left out
 			at = at.Parent
-			if word, unknown := strings.CutPrefix(text, "unexpected argument "); unknown {
-				text += meant(word, at.Children)
-			}
+		}
+		if word, unknown := strings.CutPrefix(text, "unexpected argument "); unknown && !strings.Contains(word, " ") {
+			text += meant(word, at.Children)
 		}
 		path = " " + at.Path()
 	}
 	return fmt.Sprintf("%s\nTry: claybot%s --help", text, path)
 }
 
-// meant names the command that word was probably meant to be; empty if none is close.
+// meant names the command that word was probably meant to be; empty if none is close. The tag also of a
+// command has other words for it.
 func meant(word string, commands []*kong.Node) string {
 	var names []string
+	near := ""
 	for _, c := range commands {
 		names = append(names, c.Name)
+		if slices.Contains(strings.Fields(c.Tag.Get("also")), word) {
+			near = c.Name
+		}
 	}
-	if near := configs.Nearest(word, names); near != "" {
+	if near = cmp.Or(near, configs.Nearest(word, names)); near != "" {
 		return fmt.Sprintf(", did you mean %q?", near)
 	}
 	return ""
 }
+
+// negatives marks the negative number that config set gets as a value, which no flag is: -5 to
+// kong is a flag.
+func negatives(args []string) []string {
+	set := slices.Index(args, "set")
+	if set < 1 || args[set-1] != "config" || slices.Contains(args, "--") {
+		return args
+	}
+	for i := set + 2; i < len(args); i++ {
+		if negative.MatchString(args[i]) && !strings.HasPrefix(args[i-1], "-") {
+			return slices.Concat(args[:i], args[i+1:], []string{"--", args[i]})
+		}
+	}
+	return args
+}
+
+var negative = lazyregexp.New(`^-\.?[0-9]`)

@@ -108,7 +108,7 @@ func (e *env) execute(args []string) int {
 		fmt.Fprintln(errs, "claybot:", err)
 		return exitError
 	}
-	ctx, err := parser.Parse(args)
+	ctx, err := parser.Parse(negatives(args))
 	if code >= 0 { // --help was printed
 		return code
 	}
