@@ -62,6 +62,9 @@ type World struct {
 	Events []string
 	Flows  []string
 	Models func(profile string) []string
+	// Unpriced returns the model of a profile, or the one of a name, if it has no price; empty: it has one. nil:
+	// prices are not checked.
+	Unpriced func(profile, model string) string
 	// Tools returns the tools of a profile and the names of their arguments, which of them are
 	// required.
 	Tools func(profile string) map[string]Params
@@ -400,6 +403,7 @@ func (c *checker) common(n *Node) {
 
 func (c *checker) agent(n *Node, a *Agent) {
 	key := "nodes." + n.Name
+	c.priced(n, a.Model)
 	if a.Model != "" && c.world.Models != nil {
 		if known := c.world.Models(c.flow.Profile); !slices.Contains(known, a.Model) {
 			c.unknown(n.Lines["model"], key+".model", a.Model, known, "there is no model %.64q in the profile", a.Model)

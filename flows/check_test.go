@@ -53,6 +53,35 @@ var small = flows.World{
 	},
 }
 
+// A budget in money refuses each call of a model without a price.
+func TestCheckBudgetWithoutPrice(t *testing.T) {
+	world := small
+	world.Unpriced = func(profile, model string) string {
+		switch {
+		case profile != "support":
+			t.Errorf("asked for the profile %q", profile)
+		case model == "":
+			return "own"
+		}
+		return ""
+	}
+	const file = "owner: slack/U1\nprofile: support\nlimits: {%s}\nstart: a\nnodes:\n  a: {kind: agent, prompt: x, next: b}\n  b: {kind: agent, prompt: x, model: large, next: END}\n"
+	for limits, want := range map[string]string{
+		"budget: 1": `f.yaml:3: limits.budget: claybot knows no price of "own", the model of the node "a", so each run fails there with the code budget; set model.prices, or use limits.tokens`,
+		"tokens: 1": "",
+	} {
+		f, faults := configs.ReadFlow("f.yaml", []byte(fmt.Sprintf(file, limits)))
+		faults = append(faults, flows.Check(&f, world)...)
+		got := ""
+		for _, x := range faults {
+			got += fmt.Sprintf("f.yaml:%d: %s: %s", x.Line, x.Key, x.Text)
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", limits, got, want)
+		}
+	}
+}
+
 func named(v string) error {
 	if !strings.Contains(v, "/") {
 		return fmt.Errorf("%q is not connector/id", v)

@@ -43,3 +43,13 @@ func (l Limits) MaxOpen() int { return cmp.Or(l.Open, DefaultOpen) }
 
 // MaxWaiting is Waiting, or its default.
 func (l Limits) MaxWaiting() int { return cmp.Or(l.Waiting, DefaultWaiting) }
+
+// priced adds a fault where the budget of a run refuses each call of a node's model.
+func (c *checker) priced(n *Node, model string) {
+	if c.flow.Limits.MicroUSD == 0 || c.world.Unpriced == nil {
+		return
+	}
+	if name := c.world.Unpriced(c.flow.Profile, model); name != "" {
+		c.add(c.flow.Lines["limits"], "limits.budget", "claybot knows no price of %.64q, the model of the node %.64q, so each run fails there with the code budget; set model.prices, or use limits.tokens", name, n.Name)
+	}
+}

@@ -166,7 +166,9 @@ func (e *env) flowFaults(dir string, files map[string][]byte) (faults []fileFaul
 		return nil, false, err
 	}
 	if _, err := dial(c.DataDir); errors.Is(err, api.ErrNoDaemon) {
-		_, faults = checkFlows(dir, files, offlineWorld(&c))
+		world := offlineWorld(&c)
+		world.Unpriced = unpricedIn(&c)
+		_, faults = checkFlows(dir, files, world)
 		return faults, false, nil
 	}
 	in := web.FlowFiles{Files: make(map[string]string)}

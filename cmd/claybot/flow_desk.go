@@ -47,15 +47,35 @@ func (d flowDesk) CheckFlows(_ context.Context, files map[string]string) ([]web.
 		}
 		texts[name] = []byte(text)
 	}
-	_, faults := checkFlows("", texts, d.flowWorld())
+	world := d.flowWorld()
+	world.Unpriced = unpricedIn(d.config.Load())
+	_, faults := checkFlows("", texts, world)
 	return shownFaults(faults), nil
+}
+
+// saved returns the flow in force with a name; the files are read again for one that is not: it may have
+// been saved just now. storage.ErrNotFound.
+func (d flowDesk) saved(ctx context.Context, name string) (*flows.Flow, error) {
+	if f := d.library.Named(name); f != nil {
+		return f, nil
+	}
+	if err := d.library.look(ctx, false); err != nil {
+		return nil, err
+	}
+	if f := d.library.Named(name); f != nil {
+		return f, nil
+	}
+	if why := d.library.faultsByFlow()[name]; why != "" {
+		return nil, web.Refusal(fmt.Sprintf("the flow %s is not in force: %s", name, why))
+	}
+	return nil, storage.ErrNotFound
 }
 
 // StartFlow implements web.Flows.
 func (d flowDesk) StartFlow(ctx context.Context, id claybot.MessageID, name string, from claybot.Sender, in web.FlowStart) (none agentsystem.Accepted, err error) {
-	f := d.library.Named(name)
-	if f == nil {
-		return none, storage.ErrNotFound
+	f, err := d.saved(ctx, name)
+	if err != nil {
+		return none, err
 	}
 	by := flows.Trigger{Name: in.Trigger}
 	if len(f.Triggers) > 0 && in.Trigger == "" {

@@ -254,3 +254,15 @@ func payloadOf(m claybot.AgentMessage) (v any) {
 	}
 	return v
 }
+
+// unpricedIn returns the check of prices for flows; see flows.World. What is in force keeps working without:
+// prices are checked where a person asks for it.
+func unpricedIn(c *configs.Config) func(profile, model string) string {
+	return func(profile, name string) string {
+		m := byName(c, c.Profile(claybot.Descriptor{Type: claybot.AgentFlow, Profile: profile}).Model, name)
+		if _, known := pricesOf(m).For(m.ID()); known || m.Demo() {
+			return ""
+		}
+		return m.ID()
+	}
+}
