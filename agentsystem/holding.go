@@ -134,7 +134,10 @@ func (h *holdback) holdBack(cs []connectors.Connector) (release func(context.Con
 // startOneByOne starts connectors, and records which one is on trial.
 func (h *holdback) startOneByOne(ctx context.Context, names []string) {
 	last := h.boots.Last()
-	times := last.Blamed + 1 // that the process died with last.Starting
+	times := last.Blamed // that the process died with last.Starting
+	if !last.Forced {
+		times++
+	}
 	late := time.Duration(0)
 	if last.Starting != "" && times >= blameAt && slices.Contains(names, last.Starting) {
 		late = min(time.Minute<<min(times-blameAt, 10), blameMost)

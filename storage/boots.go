@@ -12,6 +12,9 @@ type Boot struct {
 	Started claybot.Time `json:"started"`
 	// Closed is set by a clean shutdown.
 	Closed bool `json:"closed,omitempty"`
+	// Forced is set where an operator ended the process at once, by a second signal: it did not shut
+	// down, and is no crash.
+	Forced bool `json:"forced,omitempty"`
 	// Testing are the agents whose runs were not yet known to be harmless, and
 	// Peak is the maximum number of concurrent ones. Both are recorded only
 	// after an unclean start.
@@ -45,6 +48,17 @@ type Boot struct {
 	// Store identifies the database of the process. It is carried over from process
 	// to process.
 	Store StoreMark `json:"store,omitzero"`
+}
+
+// UncleanNext returns Unclean for the process after this one. An end that an operator forced adds nothing.
+func (b Boot) UncleanNext() int {
+	switch {
+	case b.Started == 0 || b.Closed:
+		return 0
+	case b.Forced:
+		return b.Unclean
+	}
+	return b.Unclean + 1
 }
 
 // A StoreMark identifies the database of a data directory and its last state. The boot

@@ -51,10 +51,8 @@ func (s *Worker) BeginRecovery(ctx context.Context) error {
 	if s.stores.Boots == nil {
 		return nil
 	}
-	unclean, last := 0, s.stores.Boots.Last()
-	if last.Started != 0 && !last.Closed {
-		unclean = last.Unclean + 1
-	}
+	last := s.stores.Boots.Last()
+	unclean := last.UncleanNext()
 	if unclean == 0 {
 		return nil
 	}
@@ -75,7 +73,7 @@ func (s *Worker) BeginRecovery(ctx context.Context) error {
 			continue // it had paused
 		}
 		suspects = append(suspects, id)
-		if last.Alone && i == 0 {
+		if last.Alone && i == 0 && !last.Forced {
 			if err := s.charges.crashed(ctx, e, last); err != nil {
 				return err
 			}
@@ -83,7 +81,7 @@ func (s *Worker) BeginRecovery(ctx context.Context) error {
 	}
 	for _, id := range last.Parked {
 		e, err := s.stores.Index.IndexedAgentByID(ctx, id)
-		if err == nil && e.Run != "" {
+		if err == nil && e.Run != "" && !last.Forced {
 			err = s.charges.missed(ctx, e)
 		}
 		if err := storage.Ignore(err, storage.ErrNotFound); err != nil {

@@ -9,10 +9,13 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/service"
+	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/workspace/local"
 )
@@ -30,7 +33,8 @@ func (serveCmd) Run(e *env) error {
 	log := newLog(e.err, c)
 	logWarnings(log, warnings)
 	_ = local.Hide() // where it cannot be, the provider of local workspaces says so
-	ctx, stop := untilSignal(context.Background(), log)
+	var boots atomic.Pointer[files.Boots]
+	ctx, stop := untilSignal(context.Background(), log, func() { recordForced(boots.Load()) })
 	defer stop()
 	context.AfterFunc(ctx, func() { tell(log, service.Stopping) })
 	d, err := openDaemon(ctx, c, log, func(link web.LoginLink) { e.invite(log, link) })
@@ -38,6 +42,7 @@ func (serveCmd) Run(e *env) error {
 		return err
 	}
 	defer d.close()
+	boots.Store(d.boots)
 	if w := e.terminal(); w != nil {
 		d.greet = func(text string) { fmt.Fprint(w, text) }
 	}
@@ -84,8 +89,8 @@ func logWarnings(log *slog.Logger, warnings []configs.Warning) {
 var errSignal = errors.New("asked to stop")
 
 // untilSignal returns a context that ends with the first SIGTERM or SIGINT; the
-// second one ends the process at once.
-func untilSignal(ctx context.Context, log *slog.Logger) (context.Context, func()) {
+// second one ends the process at once, after forced was called.
+func untilSignal(ctx context.Context, log *slog.Logger, forced func()) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
@@ -103,6 +108,7 @@ func untilSignal(ctx context.Context, log *slog.Logger) (context.Context, func()
 		log.Info("shutting down; waiting for active runs, a second signal stops immediately")
 		cancel(errSignal)
 		if _, again := <-signals; again {
+			forced()
 			os.Exit(exitError)
 		}
 	}()
@@ -111,5 +117,25 @@ func untilSignal(ctx context.Context, log *slog.Logger) (context.Context, func()
 		close(signals)
 		cancel(nil)
 		<-done
+	}
+}
+
+// forcedTime bounds how long the end by a second signal takes: the disk may hang.
+const forcedTime = 500 * time.Millisecond
+
+// recordForced records that an operator ends the process, so that the next one does not count it as a
+// crash. boots is nil while the daemon is being opened.
+func recordForced(boots *files.Boots) {
+	if boots == nil {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = boots.Forced() // otherwise it counts as a crash
+	}()
+	select {
+	case <-done:
+	case <-time.After(forcedTime):
 	}
 }

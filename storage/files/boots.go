@@ -41,9 +41,7 @@ func OpenBoots(dir string) (*Boots, error) {
 	if b.last, err = ReadBoot(dir); err != nil {
 		b.last = storage.Boot{}
 	}
-	if b.last.Started != 0 && !b.last.Closed {
-		b.now.Unclean = b.last.Unclean + 1
-	}
+	b.now.Unclean = b.last.UncleanNext()
 	b.now.Started, b.now.Store, b.now.Filled, b.now.Full = claybot.Now(), b.last.Store, b.last.Filled, b.last.Full
 	return b, errors.Join(err, b.Update(true, func(*storage.Boot) {}))
 }
@@ -146,6 +144,11 @@ func (b *Boots) into(name string, data []byte) error {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
+}
+
+// Forced records that an operator ends the process at once.
+func (b *Boots) Forced() error {
+	return b.Update(true, func(r *storage.Boot) { r.Forced = !r.Closed })
 }
 
 // Close records a clean shutdown.

@@ -42,7 +42,18 @@ func TestBoots(t *testing.T) {
 	if got := b.Last().Testing; !reflect.DeepEqual(got, want) {
 		t.Errorf("on probation were %v, want %v", got, want)
 	}
+	for range 2 { // an operator forced the end: that is no crash, and no clean shutdown
+		if err := b.Forced(); err != nil {
+			t.Fatal(err)
+		}
+		b = begin(2)
+	}
+	begin(3)
+	b = begin(4)
 	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Forced(); err != nil { // too late: it has shut down
 		t.Fatal(err)
 	}
 	if b = begin(0); b.Store() != mark {
