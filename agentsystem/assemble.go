@@ -120,13 +120,18 @@ func (a *assembly) flow(name string) *flows.Flow {
 	return a.Flows.Named(name)
 }
 
+// reschedule lets the dispatcher look at an agent again.
+func (a *assembly) reschedule(ctx context.Context, id claybot.AgentID) error {
+	return a.system.dispatcher.reschedule(ctx, id)
+}
+
 // makeAgents makes what runs agents and what agents deal with.
 func (a *assembly) makeAgents() {
 	s := a.system
 	s.Profiles = profiles.New(profiles.Config{
 		Index: a.Index, Agents: a.Agents, Profile: a.Profile, Models: a.Models, Tools: a.Tools, Forbids: a.Forbids, Engines: func() []string { return s.Worker.Engines() },
 		CheckPrompt: a.CheckPrompt, Refresh: s.follower.refresh,
-		Changed: func(ctx context.Context, id claybot.AgentID) error { return s.dispatcher.reschedule(ctx, id) }, Log: a.Log,
+		Changed: a.reschedule, Log: a.Log,
 	})
 	s.Questions = questions.New(questions.Config{
 		Stores: questions.Stores{Asked: a.Asked, Agents: a.Agents, Lookup: a.agents, Index: a.Index, Runs: a.Runs, Receipts: a.Inbox, Outbox: a.Outbox},
@@ -157,7 +162,7 @@ func (a *assembly) makeAgents() {
 			Boxes: a.inboxes, Waiters: &a.results.waiters, Deliverer: s.deliverer, People: s.People, Profiles: s.Profiles, Questions: s.Questions,
 			Subagents: s.Subagents.Supervisor, Hub: a.Hub, AtWork: a.work, Connector: a.connector, Active: a.active, Complete: a.preparer.complete, DropDoomed: a.results.dropDoomed,
 			Queued:  func(id claybot.AgentID) <-chan struct{} { return s.dispatcher.queue.Over(id) },
-			Stopped: a.Stopped, Reschedule: func(ctx context.Context, id claybot.AgentID) error { return s.dispatcher.reschedule(ctx, id) },
+			Stopped: a.Stopped, Reschedule: a.reschedule,
 			First: s.follower.windows.shown.first, Said: s.Chats.read, Quota: a.quota(), Flows: a.Flows,
 		},
 		Members: a.Members, Meter: a.Meter, Hooks: a.hooks, Transcribe: a.Transcribe, Speak: a.Speak, Log: a.Log,
@@ -170,6 +175,13 @@ func (a *assembly) makeAgents() {
 		receipts: a.Inbox, active: a.active, full: s.dispatcher.full, log: a.Log,
 		dead: func(r claybot.Route) bool { _, dead := s.deliverer.Routes.Dead(r); return dead },
 	}
+	a.makeSupervisor()
+	s.Output = &Output{files: a.Agents, sender: s.deliverer, outbox: a.Outbox, people: s.People, profiles: s.Profiles, index: a.Index, readers: s.Subagents.Directory.Readers, work: a.work, connector: a.connector, active: a.active, log: a.Log}
+}
+
+// makeSupervisor makes what runs the connectors.
+func (a *assembly) makeSupervisor() {
+	s := a.system
 	s.supervisor = &supervisor{
 		alarms: &alarms{
 			people: s.People, marks: a.Marks, log: a.Log,
@@ -192,7 +204,6 @@ func (a *assembly) makeAgents() {
 		replacing: make(chan struct{}, 1), connectors: make(map[string]connectors.Connector), tenures: make(map[string]*tenure),
 	}
 	s.follower.windows.connectors = s.supervisor.All
-	s.Output = &Output{files: a.Agents, sender: s.deliverer, outbox: a.Outbox, people: s.People, profiles: s.Profiles, index: a.Index, readers: s.Subagents.Directory.Readers, work: a.work, connector: a.connector, active: a.active, log: a.Log}
 }
 
 // makeOverview makes the read side.

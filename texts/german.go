@@ -40,7 +40,6 @@ var german = map[string]string{
 	"%s, by %s":                                                                                 "%s, von %s",
 	"%s, for example: %s":                                                                       "%s, zum Beispiel: %s",
 	"%s, until %s at the latest":                                                                "%s, längstens bis %s",
-	"*The code is too long for a message. It is in the attached file %s.*":                      "*Der Code ist zu lang für eine Nachricht. Er steht in der angehängten Datei %s.*",
 	"*My reply is too long for a chat. The full reply is in the attached file.*":                "*Meine Antwort ist zu lang für einen Chat. Die ganze Antwort steht in der angehängten Datei.*",
 	"(sent again: the first copy may have arrived)":                                             "(erneut gesendet: die erste Kopie kam vielleicht an)",
 	"*(stopped)*":                          "*(angehalten)*",

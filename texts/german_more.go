@@ -57,6 +57,8 @@ var germanMore = map[string]string{
 
 	"Skip": "Überspringen",
 
+	"*The code is too long for a message. It is in the attached file %s.*": "*Der Code ist zu lang für eine Nachricht. Er steht in der angehängten Datei %s.*",
+
 	"Answer…": "Antworten…", "Answer all…": "Alle beantworten…", "Questions": "Fragen",
 
 	"A good answer":                         "Eine gute Antwort",
