@@ -289,6 +289,6 @@ func (a *assembly) makeLoops() {
 	f.members, f.hub, f.inboxes, f.deliverer, f.people, f.profiles = a.Members, a.Hub, a.inboxes, s.deliverer, s.People, s.Profiles
 	f.subagents, f.questions, f.log = s.Subagents.Supervisor, s.Questions, a.Log
 	s.loops = []func(context.Context){
-		s.Subagents.Reminders.RemindAll, a.parking.retryAll, f.followTerms, f.repairAll, f.refreshAll, s.deliverer.Watch, s.follower.windows.follow, s.supervisor.alarms.watch, a.overhearing.sweepAll, a.hooks.Run,
+		s.Subagents.Reminders.RemindAll, a.parking.retryAll, f.followTerms, f.repairAll, f.refreshAll, s.deliverer.Watch, s.follower.windows.follow, s.supervisor.alarms.watch, a.overhearing.sweepAll, a.hooks.Run, s.dispatcher.resume,
 	}
 }

@@ -209,3 +209,11 @@ func (d *dispatcher) reschedule(ctx context.Context, id claybot.AgentID) error {
 	d.inboxes.Wake()
 	return nil
 }
+
+// resume is a loop that runs once: what makes the agents that are due now others than those that the last
+// process left, such as the start of one that was stopped, may have come when that died.
+func (d *dispatcher) resume(ctx context.Context) {
+	if err := d.reschedule(ctx, ""); err != nil && ctx.Err() == nil {
+		d.log.Error("failed to look at waiting messages; those of agents that were stopped are taken in a while", "err", err)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/overview"
 )
 
@@ -133,5 +134,39 @@ func TestStatusOfAStoppedAgent(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// What waited for an agent that was started as the process died is taken at the next start.
+func TestStartedAsTheProcessDied(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.start()
+		r.operate("stopped")
+		r.say("one")
+		synctest.Wait()
+		r.crash()
+		r.stopped = "" // Reschedule did not come
+		r.start()
+		r.wants("re: one")
+	})
+}
+
+// What comes during a run of a stopped agent waits as well, also where it would join the run.
+func TestStoppedRunTakesNothingIn(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.profile.Policy = inbox.Policy{WhenBusy: inbox.InjectAfterTools}
+		r.mind.plan("one", use("work"), llmtest.Say("re: one"))
+		r.bench.work = restALittle
+		r.start()
+		r.say("one")
+		synctest.Wait()
+		r.operate("stopped")
+		r.say("two")
+		time.Sleep(time.Hour)
+		r.wants("re: one")
+		r.operate("")
+		r.wants("re: one", "re: two")
 	})
 }

@@ -323,7 +323,7 @@ func (p *pass) Started(ctx context.Context, call claybot.ToolCall, effect string
 func (p *pass) Inject(ctx context.Context) ([]claybot.Record, error) {
 	policy := p.worker.parts.Profiles.Of(p.job.agent.ID, p.job.agent.Descriptor).Policy // changes apply to the next injection
 	p.follow(policy)
-	if policy.WhenBusy != inbox.InjectAfterTools || len(p.job.messages) == 0 {
+	if policy.WhenBusy != inbox.InjectAfterTools || len(p.job.messages) == 0 || p.worker.parts.Stopped(p.job.agent) != "" {
 		return nil, nil
 	}
 	limit := policy.Limit()
