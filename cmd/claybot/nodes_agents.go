@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/storage"
 )
@@ -80,7 +82,7 @@ func (d *daemon) agentStopped(a claybot.Agent) string {
 		keys = append(keys, nodes.Key{Kind: nodes.Profile, Name: c.Profile(a.Descriptor).Name})
 	}
 	if has(nodes.Model) {
-		keys = append(keys, nodes.Key{Kind: nodes.Model, Name: modelKeys(c)[fingerprint(d.models.model(a))]})
+		keys = append(keys, modelNodesOf(c, d.models.model(a))...)
 	}
 	for _, k := range keys {
 		if order := d.stores.orders.Stopped(k); order != nil {
@@ -88,4 +90,19 @@ func (d *daemon) agentStopped(a claybot.Agent) string {
 		}
 	}
 	return ""
+}
+
+// modelNodesOf are the nodes of the model of an agent: its own or, where the agent has chosen it by name and its
+// routes are those of no profile, those of that name on the same host.
+func modelNodesOf(c *configs.Config, m configs.Model) (list []nodes.Key) {
+	keys := modelKeys(c)
+	if key := keys[fingerprint(m)]; key != "" {
+		return []nodes.Key{{Kind: nodes.Model, Name: key}}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Agents.Profiles)) {
+		if x := c.Agents.Profiles[name].Model; x.ID() == m.ID() && hostOf(x) == hostOf(m) {
+			list = append(list, nodes.Key{Kind: nodes.Model, Name: keys[fingerprint(x)]})
+		}
+	}
+	return slices.Compact(list)
 }

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/nodes"
+)
+
+// The stop of a model concerns the agents that have chosen it by its name as well.
+func TestModelNodesOf(t *testing.T) {
+	c := configs.Default()
+	c.Agents.Profiles = map[string]configs.Profile{
+		"default": {Model: configs.Model{Name: "large", Fallback: []configs.Model{{Name: "spare"}}}},
+		"small":   {Model: configs.Model{Name: "small", MaxTokens: 100}},
+		"local":   {Model: configs.Model{Name: "own", BaseURL: "http://127.0.0.1:8080/v1"}},
+	}
+	for name, want := range map[string][]nodes.Key{
+		"":      {{Kind: nodes.Model, Name: "large"}},
+		"large": {{Kind: nodes.Model, Name: "large"}},
+		"small": {{Kind: nodes.Model, Name: "small"}},
+		"spare": nil,
+		"other": nil,
+	} {
+		if got := modelNodesOf(&c, byName(&c, c.Agents.Profiles["default"].Model, name)); !slices.Equal(got, want) {
+			t.Errorf("the model %q is %v, want %v", name, got, want)
+		}
+	}
+	if got := modelNodesOf(&c, configs.Model{Name: "own"}); len(got) > 0 {
+		t.Errorf("a model of another host is %v", got)
+	}
+}
