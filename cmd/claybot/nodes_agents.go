@@ -28,13 +28,13 @@ func stoppedBy(k nodes.Key, o nodes.Order) string {
 
 // agentNode returns an agent as a node; storage.ErrNotFound.
 func (d nodeDesk) agentNode(ctx context.Context, id claybot.AgentID) (nodes.Node, error) {
-	a, err := d.stores.agents.Agent(ctx, id)
+	of, err := d.stores.db.IndexedDescriptor(ctx, id) // its files may be unusable
 	if err != nil {
 		return nodes.Node{}, err //nolint:wrapcheck // it says what failed
 	}
 	n := nodes.Node{
-		Key: nodes.Key{Kind: nodes.Agent, Name: string(id)}, Type: string(a.Descriptor.Type), State: nodes.Running,
-		Uses: []nodes.Key{{Kind: nodes.Profile, Name: d.config.Load().Profile(a.Descriptor).Name}},
+		Key: nodes.Key{Kind: nodes.Agent, Name: string(id)}, Type: string(of.Type), State: nodes.Running,
+		Uses: []nodes.Key{{Kind: nodes.Profile, Name: d.config.Load().Profile(of).Name}},
 	}
 	d.stoppable(&n)
 	return n, nil
@@ -55,10 +55,6 @@ func (d nodeDesk) stoppedAgents(ctx context.Context) (list []nodes.Node, err err
 			if _, err := d.stores.orders.Start(ctx, k); err != nil {
 				return nil, err //nolint:wrapcheck // it says what failed
 			}
-		case errors.Is(err, storage.ErrDamaged):
-			n := nodes.Node{Key: k, Text: err.Error()}
-			d.stoppable(&n)
-			list = append(list, n)
 		default:
 			return nil, err
 		}
