@@ -93,7 +93,7 @@ func reason(err error) string {
 func (d *doctor) lastEnd(context.Context) bool {
 	b, err := files.ReadBoot(d.config.DataDir)
 	unclean := b.Unclean
-	if d.holder == "" && b.Started != 0 && !b.Closed {
+	if d.holder == "" && b.Started != 0 && !b.Closed && !b.Forced {
 		unclean++
 	}
 	if ahead := b.Started.Time(); b.Started != 0 && time.Until(ahead) > mostAhead {
@@ -104,6 +104,8 @@ func (d *doctor) lastEnd(context.Context) bool {
 	switch {
 	case err != nil:
 		return d.warn("record-unreadable", "cannot read the boot record: "+reason(err), "nothing; the next start writes a new one")
+	case unclean == 0 && b.Forced:
+		return d.ok("an operator ended it at once")
 	case unclean == 0:
 		return d.ok("clean shutdown")
 	case b.Starting != "":
