@@ -9,6 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/texts"
 )
 
@@ -72,10 +73,11 @@ func rich(md string) (all []slackapi.Block) {
 	return all
 }
 
-// mayMention reports whether Slack may find a mention of a person or a channel in Markdown.
-func mayMention(md string) bool {
-	return neutral(md) != md || strings.Contains(md, `<\`) || strings.Contains(md, "&lt") || strings.Contains(md, "&#")
-}
+// mentions matches what Slack may read as a mention of a person or a channel in Markdown, also where a backslash,
+// marks or entities of HTML stand for its characters.
+var mentions = lazyregexp.New(`(?i)<[^\s\pL\pN/=\-]|&(lt|#)|&(commat|excl|num);`)
+
+func mayMention(md string) bool { return mentions.MatchString(md) }
 
 // tableBlock returns the block of a table, nil if it does not fit.
 func tableBlock(t connectors.Table) slackapi.Block {
@@ -156,6 +158,9 @@ func rowsApart(table string, limit int) (parts []string) {
 		return []string{table}
 	}
 	head, rows := strings.Join(lines[:2], "\n"), lines[2:]
+	if escapedChars(head) > limit/2 { // else most of each message would be headings
+		return []string{table}
+	}
 	for len(rows) > 0 {
 		part, n := head+"\n"+rows[0], 1
 		for n < min(len(rows), maxTableRows-1) && escapedChars(part)+1+escapedChars(rows[n]) <= limit {

@@ -190,6 +190,30 @@ func TestSplitTables(t *testing.T) {
 	}
 }
 
+// Long headings are not repeated above each row.
+func TestSplitLongHeadings(t *testing.T) {
+	md := "|" + strings.Repeat("h", 3_800) + "|\n|-|" + strings.Repeat("\n|"+strings.Repeat("x", 30)+"|", 100)
+	if parts := New(Config{}).Split(md); len(parts) > 3 || strings.Count(strings.Join(parts, ""), "x") != 3_000 {
+		t.Errorf("%d parts", len(parts))
+	}
+}
+
+// Slack gets no Markdown in which it may find a mention, however that is written.
+func TestRichMentions(t *testing.T) {
+	for md, want := range map[string]bool{
+		"a < b, a <- b, a <= b, <b>AT&T</b> &amp; <https://a.example>": false,
+		"<@U1>": true, "<#C1>": true, "<!here>": true, "<\\!here>": true, "<**!here**>": true, "<\u200b!here>": true,
+		"&lt;!here>": true, "&LT;!here>": true, "&#60;!here>": true, "<&excl;here>": true, "<&commat;U1>": true, "<&num;C1>": true, "<`!here`>": true,
+	} {
+		if got := mayMention(md); got != want {
+			t.Errorf("%q: %v", md, got)
+		}
+		if blocks := rich("# Hi\n\n" + md); (len(blocks) == 0) != want {
+			t.Errorf("%q: %d blocks", md, len(blocks))
+		}
+	}
+}
+
 // blocksOf are the blocks of a text, which the emulator takes.
 func blocksOf(t *testing.T, md string) (m slacktest.Message) {
 	t.Helper()
