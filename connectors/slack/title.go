@@ -18,7 +18,7 @@ import (
 // assistant:write, and people see the title in the history of their chat with the app.
 
 // titleKey names the newest thread of a direct chat that has no title yet.
-func (c *Connector) titleKey(channel string) string { return c.cfg.Name + "/title/" + channel }
+func (c *Connector) titleKey(channel string) string { return c.keyOf("title", channel) }
 
 // untitled notes that a thread has no title yet. Without Marks, it gets none.
 func (r *receiver) untitled(ctx context.Context, v visit) {

@@ -147,11 +147,14 @@ func (c *Connector) share(ctx context.Context, p post, id string) (string, error
 
 // uploadKey names the newest upload that was to be shared in a channel. The
 // messages of a channel go one after another, so one is enough.
-func (c *Connector) uploadKey(channel string) string {
+func (c *Connector) uploadKey(channel string) string { return c.keyOf("upload", channel) }
+
+// keyOf names what is remembered of a channel. Ids of channels are unique within a workspace alone.
+func (c *Connector) keyOf(what, channel string) string {
 	if me := c.me(); me.Team != me.home() {
-		channel = me.Team + "/" + channel // ids are unique within a workspace
+		channel = me.Team + "/" + channel
 	}
-	return c.cfg.Name + "/upload/" + channel
+	return c.cfg.Name + "/" + what + "/" + channel
 }
 
 // remember stores the upload id of an Outgoing before the file becomes visible.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ var (
 	_ connectors.Connector  = (*Workspaces)(nil)
 	_ connectors.Sender     = (*Workspaces)(nil)
 	_ connectors.FileSender = (*Workspaces)(nil)
+	_ connectors.Snippeter  = (*Workspaces)(nil)
 	_ connectors.Finder     = (*Workspaces)(nil)
 	_ connectors.Resender   = (*Workspaces)(nil)
 	_ connectors.Streamer   = (*Workspaces)(nil)
@@ -87,6 +89,17 @@ func (f frame) teams() (all []string) {
 	return append(all, p.Context, p.Team, p.User.Team)
 }
 
+// precedes reports whether a frame says that an earlier installation than i has ended. Slack sends it again, or
+// late, when the workspace may have installed the app again already. The clocks may differ by a little: a workspace
+// whose token Slack refuses is reported in any case.
+func (f frame) precedes(i install) bool {
+	var e event
+	if f.Type != "events_api" || decode(f.Payload, &e) != nil || e.Event.Type != "app_uninstalled" && e.Event.Type != "tokens_revoked" {
+		return false
+	}
+	return e.Time > 0 && !time.Unix(e.Time+1, 0).After(i.At)
+}
+
 // uninstalls reports whether a frame says that the app was removed from a workspace.
 func (f frame) uninstalls(team string) bool {
 	var e event
@@ -109,6 +122,7 @@ func (w *Workspaces) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			switch {
 			case x == nil:
 				continue
+			case f.precedes(x.install): // the present one stays
 			case !f.uninstalls(x.Team):
 				x.pass(rw, r, f)
 			case w.leave(r.Context(), x) != nil: // also while it is refused, and takes nothing
@@ -181,6 +195,13 @@ func (w *Workspaces) SendFile(ctx context.Context, o claybot.Outgoing, open func
 		return "", err
 	}
 	return x.SendFile(ctx, o, open)
+}
+
+// TakesSnippets implements connectors.Snippeter: one workspace at least shows code so. Where Slack refuses the file
+// for lack of a scope, the code is sent as text.
+func (w *Workspaces) TakesSnippets() bool {
+	all, _ := w.sorted()
+	return slices.ContainsFunc(all, func(x *workspace) bool { return x.TakesSnippets() })
 }
 
 // Find implements connectors.Finder.

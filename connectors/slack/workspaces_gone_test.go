@@ -223,16 +223,6 @@ func TestWorkspacesMembers(t *testing.T) {
 func TestRequestsOfOthers(t *testing.T) {
 	inOrg(t, false, func(t *testing.T, o *org) {
 		o.install("T1")
-		post := func(w http.Handler, kind, body string) int {
-			r := httptest.NewRequest(http.MethodPost, testHook, strings.NewReader(body))
-			stamp := strconv.FormatInt(time.Now().Unix(), 10)
-			r.Header.Set("Content-Type", kind)
-			r.Header.Set(timestampHeader, stamp)
-			r.Header.Set(signatureHeader, slacktest.Signature(signingSecret, stamp, []byte(body)))
-			rec := httptest.NewRecorder()
-			w.ServeHTTP(rec, r)
-			return rec.Code
-		}
 		const form = "application/x-www-form-urlencoded"
 		event := `{"type":"event_callback","team_id":%q,"authorizations":[{"team_id":%q}],"event":{"type":"message","channel":"D1","channel_type":"im","user":"U1","user_team":"T1","text":"%s","ts":"%d.000001"}}`
 		for i, tt := range []struct {
@@ -247,7 +237,7 @@ func TestRequestsOfOthers(t *testing.T) {
 			{"a command of T9", form, "command=%2Fclaybot&text=status&team_id=T9&channel_id=D1&user_id=U1&trigger_id=t2", 0},
 		} {
 			before := len(o.inbox.all())
-			code := post(o.Workspaces, tt.kind, tt.body)
+			code := signed(o.Workspaces, tt.kind, tt.body)
 			synctest.Wait()
 			if n := len(o.inbox.all()) - before; code != 200 || n != tt.posted {
 				t.Errorf("%d %s: %d, posted %d", i, tt.name, code, n)
@@ -263,11 +253,57 @@ func TestRequestsOfOthers(t *testing.T) {
 		}
 		oauth.Secrets = broken
 		w := NewWorkspaces(o.cfg, oauth)
-		if code := post(w, "application/json", fmt.Sprintf(event, "T1", "T1", "x", 4)); code != http.StatusServiceUnavailable {
+		if code := signed(w, "application/json", fmt.Sprintf(event, "T1", "T1", "x", 4)); code != http.StatusServiceUnavailable {
 			t.Errorf("unreadable: %d", code)
 		}
 		if _, err := w.Send(t.Context(), claybot.Outgoing{Route: claybot.Route{ChannelID: "T1/D1"}}); err == nil || permanent(err) {
 			t.Errorf("unreadable: %v", err)
 		}
 	})
+}
+
+// signed sends a request as Slack does, and returns the status of its answer.
+func signed(w http.Handler, kind, body string) int {
+	r := httptest.NewRequest(http.MethodPost, testHook, strings.NewReader(body))
+	stamp := strconv.FormatInt(time.Now().Unix(), 10)
+	r.Header.Set("Content-Type", kind)
+	r.Header.Set(timestampHeader, stamp)
+	r.Header.Set(signatureHeader, slacktest.Signature(signingSecret, stamp, []byte(body)))
+	rec := httptest.NewRecorder()
+	w.ServeHTTP(rec, r)
+	return rec.Code
+}
+
+// What Slack says of an earlier installation, late or again, does not end the present one.
+func TestUninstallLate(t *testing.T) {
+	for _, what := range []string{`{"type":"app_uninstalled"}`, `{"type":"tokens_revoked","tokens":{"bot":["UBOT"]}}`} {
+		inOrg(t, false, func(t *testing.T, o *org) {
+			o.install("T1")
+			o.install("T2")
+			news := func(at time.Time) {
+				t.Helper()
+				body := fmt.Sprintf(`{"type":"event_callback","team_id":"T2","event_id":"Ev%d","event_time":%d,"event":%s}`, at.Unix(), at.Unix(), what)
+				if code := signed(o.Workspaces, "application/json", body); code != http.StatusOK {
+					t.Errorf("%s: %d", what, code)
+				}
+				time.Sleep(time.Minute)
+			}
+			time.Sleep(time.Minute)
+			gone := time.Now()
+			o.slacks["T2"].Uninstall()
+			time.Sleep(time.Minute)
+			o.install("T2")
+			news(gone)
+			if err := o.answered("T2", "hello"); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			if h := o.Health(); h.State != connectors.StateLive || h.Err != "" {
+				t.Errorf("%s: %+v", what, h)
+			}
+			news(time.Now())
+			if h := o.Health(); !strings.Contains(h.Err, "has removed the app") {
+				t.Errorf("%s now: %+v", what, h)
+			}
+		})
+	}
 }

@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -147,6 +148,46 @@ func TestSecondWorkspace(t *testing.T) {
 		}
 		if n := len(o.slacks["T1"].Calls(methodPost)); n != 0 {
 			t.Errorf("%d messages for T1", n)
+		}
+	})
+}
+
+// What is remembered of a channel is of its workspace alone, because the same id is another channel elsewhere.
+func TestWorkspaceKeys(t *testing.T) {
+	keys := make(map[string]string)
+	for _, team := range []string{"T1", "T2"} {
+		c := New(Config{Name: "slack", Installed: &Installed{Team: team, Home: "T1"}})
+		for _, key := range []string{c.titleKey("D1"), c.uploadKey("D1")} {
+			if of, taken := keys[key]; taken {
+				t.Errorf("%s is of %s and of %s", key, of, team)
+			}
+			keys[key] = team
+		}
+	}
+}
+
+// An app in many workspaces does all that it does in one.
+func TestWorkspacesPowers(t *testing.T) {
+	all, one := reflect.TypeFor[*Workspaces](), reflect.TypeFor[*Connector]()
+	for i := range one.NumMethod() {
+		name := one.Method(i).Name
+		if _, ok := all.MethodByName(name); !ok && !slices.Contains([]string{"CreateApp", "ExamineApp", "ExamineBot"}, name) { // see Examine
+			t.Errorf("no %s", name)
+		}
+	}
+	inOrg(t, false, func(t *testing.T, o *org) {
+		if o.TakesSnippets() {
+			t.Error("no workspace takes snippets")
+		}
+		o.install("T1")
+		o.install("T2")
+		x, err := o.find("T1")
+		if err != nil || !o.TakesSnippets() {
+			t.Fatalf("no snippets, %v", err)
+		}
+		x.short.learn(o.log, "files:write")
+		if !o.TakesSnippets() {
+			t.Error("T2 takes snippets")
 		}
 	})
 }
