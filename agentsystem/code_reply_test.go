@@ -70,19 +70,13 @@ func TestLongCodeIsAFile(t *testing.T) {
 // A process that dies at any step around the end of the run loses nothing of the code, and sends none of it twice.
 func TestLongCodeCrash(t *testing.T) {
 	t.Parallel()
-	deaths := 0
-	for n := range 25 { // the run may have begun before the fuse is lit, so no n is sure to kill it
+	for n, alive := 0, false; !alive; n++ {
 		withSnippets(t, func(r *rig, _ *atomic.Bool) {
 			r.mind.plan("go", llmtest.Say(codeReply))
 			r.start()
-			r.post(ann, msg("go", "go"))
-			r.fuse.blowIn(n + 1)
-			after(time.Minute)
-			if r.fuse.dead() {
-				deaths++
-				r.crash()
-				r.start()
-				after(time.Minute)
+			alive = r.diesIn(n+1, msg("go", "go"))
+			if alive && n < 10 {
+				t.Errorf("only %d steps", n)
 			}
 			all := strings.Join(r.chat.seen(), "")
 			for _, part := range append([]string{codeShort}, codeFiles...) {
@@ -91,9 +85,6 @@ func TestLongCodeCrash(t *testing.T) {
 				}
 			}
 		})
-	}
-	if deaths < 3 {
-		t.Errorf("%d deaths", deaths)
 	}
 }
 

@@ -75,18 +75,12 @@ func TestLongReplyWithoutFile(t *testing.T) {
 func TestLongReplyCrash(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("b", 10*partLimit+1)
-	for n := 1; ; n++ {
-		dead := false
+	for n, alive := 1, false; !alive; n++ {
 		clouded(t, func(r *rig, _ *cloud) {
 			r.mind.plan("go", llmtest.Say(text))
 			r.start()
-			r.post(ann, msg("go", "go"))
-			r.fuse.blowIn(n)
-			after(time.Minute)
-			if dead = r.fuse.dead(); dead {
-				r.crash()
-				r.start()
-				after(time.Minute)
+			if alive = r.diesIn(n, msg("go", "go")); alive && n < 10 {
+				t.Errorf("only %d steps", n)
 			}
 			files, shorts := 0, 0
 			for _, p := range r.chat.seen() {
@@ -97,13 +91,28 @@ func TestLongReplyCrash(t *testing.T) {
 				t.Errorf("death at step %d: people see %d beginnings and %d files: %.200q", n, shorts, files, r.chat.seen())
 			}
 		})
-		if !dead {
-			if n < 5 {
-				t.Errorf("only %d steps", n)
-			}
-			return
-		}
 	}
+}
+
+// diesIn lets the process die n steps after a message of Ann has come; what dies without storing the message gets
+// it again. It reports whether the process lived through all of its work. The fuse is lit before the message comes,
+// because its run begins at once.
+func (r *rig) diesIn(n int, m claybot.AgentMessage) (alive bool) {
+	r.Helper()
+	r.fuse.blowIn(n)
+	err := r.system.Post(r.Context(), ann, m)
+	after(time.Minute)
+	if !r.fuse.dead() {
+		if err != nil {
+			r.Error(err)
+		}
+		return true
+	}
+	r.crash()
+	r.start()
+	r.post(ann, m)
+	after(time.Minute)
+	return false
 }
 
 // A reply that the chat refuses as a file goes out in parts, and counts as delivered.
