@@ -77,6 +77,7 @@ func rich(md string) (all []slackapi.Block) {
 // marks or entities of HTML stand for its characters.
 var mentions = lazyregexp.New(`(?i)<[^\s\pL\pN/=\-]|&(lt|#)|&(commat|excl|num);`)
 
+// mayMention reports whether Slack could find a mention in md.
 func mayMention(md string) bool { return mentions.MatchString(md) }
 
 // tableBlock returns the block of a table, nil if it does not fit.
