@@ -197,19 +197,26 @@ func (c *Connector) pass(w http.ResponseWriter, r *http.Request, f frame) {
 		default:
 		}
 	}
+	var payload any
 	select {
-	case payload := <-q.acked:
-		t.took.Store(time.Now().Unix())
-		if payload == nil {
+	case payload = <-q.acked:
+	case <-t.ctx.Done():
+		select {
+		case payload = <-q.acked: // by what ended the receiver, such as the removal of the app
+		default:
+			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(payload) // Slack may be gone
-	case <-t.ctx.Done():
-		w.WriteHeader(http.StatusServiceUnavailable)
 	case <-r.Context().Done(): // Slack waits no longer
 		w.WriteHeader(http.StatusServiceUnavailable)
+		return
 	}
+	t.took.Store(time.Now().Unix())
+	if payload == nil {
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(payload) // Slack may be gone
 }
 
 // missedSince is since when requests may not have arrived, by what Slack says with one: it has dropped
