@@ -28,7 +28,7 @@ type preparer struct {
 	secrets   secretRule
 	// command answers a chat command that changes nothing.
 	command func(context.Context, claybot.Agent, claybot.AgentMessage) (string, error)
-	// noteEdits says that an agent is told of edits that came too late to replace the text.
+	// noteEdits says that an agent hears of edits that came too late to replace the text.
 	noteEdits func() bool
 }
 
