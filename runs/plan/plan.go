@@ -58,8 +58,8 @@ type Config struct {
 	Policy  func(claybot.Agent) Policy
 	Intents func(claybot.Agent) []Intent
 	// Ready waits, before steps are approved and run, for tools with these names that are about to
-	// be there, as after a restart, and reports whether it did; nil: there are none.
-	Ready func(ctx context.Context, names []string) bool
+	// be there, as after a restart; nil: there are none.
+	Ready func(ctx context.Context, names []string)
 	// Prompt is the system prompt, which stands before what the engine adds. An
 	// error fails the run.
 	Prompt func(*runs.Turn) (string, error)

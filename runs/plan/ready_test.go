@@ -30,12 +30,10 @@ func TestResumedPlanWaitsForTools(t *testing.T) {
 			}
 			return none
 		}
-		cfg.Ready = func(_ context.Context, names []string) bool {
-			if there {
-				return false
+		cfg.Ready = func(_ context.Context, names []string) {
+			if !there {
+				there, waited = true, names
 			}
-			there, waited = true, names
-			return true
 		}
 		g := plan.New(cfg)
 		wait, err := d.pass(t.Context(), g)

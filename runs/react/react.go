@@ -40,8 +40,8 @@ type Loop struct {
 	Model func(claybot.Agent) llm.Model  // nil result: nothing is configured
 	Tools func(claybot.Agent) *tools.Set // nil, or a nil result: no tools
 	// Ready waits, before a run goes on with calls that have no result yet, for tools with
-	// these names that are about to be there, and reports whether it did; nil: there are none.
-	Ready func(ctx context.Context, names []string) bool
+	// these names that are about to be there; nil: there are none.
+	Ready func(ctx context.Context, names []string)
 	// Prompt is the system prompt of a run, or of no run where the Turn has no
 	// messages. An error ends the run; looking after the context does without.
 	Prompt func(*runs.Turn) (string, error)
@@ -105,10 +105,11 @@ func (l *Loop) ready(ctx context.Context, t *runs.Turn, yield func(claybot.Recor
 	for _, c := range p.talk.progress.pending {
 		names = append(names, c.Name)
 	}
-	if len(names) > 0 && l.Ready != nil && l.Ready(ctx, names) {
-		return l.pass(t, yield)
+	if len(names) == 0 || l.Ready == nil {
+		return p
 	}
-	return p
+	l.Ready(ctx, names)
+	return l.pass(t, yield) // of the tools that are there now: p may be of those before
 }
 
 // promptError ends a run whose prompt cannot be made.

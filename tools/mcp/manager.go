@@ -161,9 +161,8 @@ func (m *Manager) Tools(servers []string) []tools.Tool {
 }
 
 // Ready waits for servers that were not connected yet since they were set up, at most as
-// long as that may take, if a tool with one of the full names may be theirs. It reports
-// whether it waited: Tools may be others then.
-func (m *Manager) Ready(ctx context.Context, names []string) (waited bool) {
+// long as that may take, if a tool with one of the full names may be theirs.
+func (m *Manager) Ready(ctx context.Context, names []string) {
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout+listTimeout)
 	defer cancel()
 	for _, l := range m.all() {
@@ -172,16 +171,9 @@ func (m *Manager) Ready(ctx context.Context, names []string) (waited bool) {
 		}
 		select {
 		case <-l.tried:
-			continue
-		default:
-		}
-		waited = true
-		select {
-		case <-l.tried:
 		case <-ctx.Done():
 		}
 	}
-	return waited
 }
 
 // Generation changes whenever Tools does.
