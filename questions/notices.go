@@ -40,10 +40,12 @@ func (n *Notices) Asking(ctx context.Context, agent claybot.Agent, o claybot.Out
 		own, others := agent.Descriptor.Foreground(), false
 		switch {
 		case own && n.respondents.May(q, agent.Descriptor, personOf(q, agent.Descriptor)):
-			out = append(out, n.parts(q, 0, o, texts.Of(ctx).Question(q, i, qs, agent.Descriptor.Connector))...)
-			if here = append(here, q); i > 0 && len(here) == len(qs) {
-				out[len(out)-1].Round = round(here)
+			parts := n.parts(q, 0, o, texts.Of(ctx).Question(q, i, qs, agent.Descriptor.Connector))
+			here = append(here, q)
+			if last := len(parts) - 1; last >= 0 && i > 0 && len(here) == len(qs) { // a connector that sends nothing has no parts
+				parts[last].Round = round(here)
 			}
+			out = append(out, parts...)
 		case own && len(q.Approvers) > 0:
 			others = true
 		}
