@@ -65,7 +65,7 @@ func (a *alarms) stopped(ctx context.Context, name, cause, says string) {
 	a.tellStop(ctx, name, stop{cause, says})
 }
 
-// drop forgets what is still to be told of connectors that are replaced or gone.
+// drop forgets the notices that are still to be sent about connectors that are replaced or gone.
 func (a *alarms) drop(all []*tenure) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-// What a group would be able to read of a direct chat is asked for, whoever holds it: the
-// agent of the chat, its subagent, and one that has been quiet for so long that nobody may
-// write to it any more. While that cannot be found out, nothing is read.
+// What a group would be able to read of a direct chat is asked for, also where the agent of the
+// chat, its subagent, or an agent that has been quiet for too long to be written to holds it.
+// While that cannot be found out, nothing is read.
 func TestDisclosuresOfQuietAgents(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

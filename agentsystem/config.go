@@ -128,7 +128,7 @@ type PeopleSettings struct {
 	// People are the people of the configuration: their ids, as "connector/userId", by their
 	// names; nil: none.
 	People func() map[string][]string
-	// Named lists the chats that the settings name, as connector:id: operators are told of those
+	// Named lists the chats that the settings name, as connector:id: operators hear of those
 	// that have a new id; nil: none.
 	Named func() []string
 	// Instances returns the platforms of the connectors that are not named as theirs; nil: there

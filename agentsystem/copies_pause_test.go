@@ -158,7 +158,7 @@ func TestFaultsOfTheNotice(t *testing.T) {
 	}
 }
 
-// A question that may be missing is told of, as its run waits for the answer.
+// A question that may be missing is reported, as its run waits for the answer.
 func TestLostQuestionIsToldOf(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -250,7 +250,7 @@ func (p *pair) tell(from string, h storage.Notification) {
 }
 
 // TestEndsElsewhere: a caller that waits on one node for messages that another one works
-// on is told of every kind of end, with hints and without.
+// on hears of every kind of end, with hints and without.
 func TestEndsElsewhere(t *testing.T) {
 	for _, loss := range []float64{0, 0.5, 1} {
 		t.Run(fmt.Sprint(loss), func(t *testing.T) {

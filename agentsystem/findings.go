@@ -178,7 +178,7 @@ func (k *knownFindings) decide(all []overview.Finding, member string, alone bool
 	}
 }
 
-// quiet reports whether operators were not told of the part within the last hour.
+// quiet reports whether operators got no notice about the part within the last hour.
 func (p knownFinding) quiet(now time.Time) bool {
 	for _, at := range p.Told {
 		if now.Sub(at.Time()) < troubleEvery {

@@ -27,7 +27,7 @@ const (
 // Gaps are times of which messages of all chats of a connector may be missing.
 type gaps struct {
 	people *people.Directory
-	marks  storage.CheckpointSet // nil: no gap is remembered, and operators are told of none
+	marks  storage.CheckpointSet // nil: no gap is remembered, and none is reported to operators
 	due    atomic.Bool           // operators may have to be told
 }
 

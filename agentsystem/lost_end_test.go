@@ -86,7 +86,7 @@ func (c *cutter) end() {
 	}
 }
 
-// A herald is told of the ends of cron tasks.
+// A herald hears when cron tasks end.
 type herald struct {
 	*line
 	mu    sync.Mutex

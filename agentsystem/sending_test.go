@@ -175,7 +175,7 @@ func TestCrashWhileAFileGoes(t *testing.T) {
 }
 
 // A file whose fate is unknown is looked up and not sent twice; one that cannot
-// be delivered is told of by its name.
+// be delivered is named to the person.
 func TestDeliveryOfFiles(t *testing.T) {
 	for _, tt := range []struct {
 		name string

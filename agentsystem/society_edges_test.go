@@ -350,7 +350,7 @@ func (x childless) Children(ctx context.Context, id claybot.AgentID) ([]storage.
 	return x.Index.Children(ctx, id)
 }
 
-// What was told of a paused run is told at once.
+// What is said about a paused run is said at once.
 func TestStopOfPausedRunIsQuick(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

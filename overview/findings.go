@@ -25,7 +25,7 @@ type Finding struct {
 	Next  string `json:"next,omitempty"`
 
 	Part texts.Part `json:"-"`
-	// Means is what the code means, a text of the catalogue; empty if operators are not told of
+	// Means is what the code means, a text of the catalogue; empty if operators get no notice of
 	// the finding in their chats.
 	Means string `json:"-"`
 }

@@ -21,7 +21,7 @@ var (
 	calledForm = regexp.MustCompile("['`][^'`]*['`] \\(([a-z]+/[^ )]+)\\)")
 )
 
-// A leakJudge knows who was told each secret, and who may read it since somebody who could
+// A leakJudge knows who was told each secret, and who may read it since a person who could
 // read it approved that. It is safe for concurrent use.
 type leakJudge struct {
 	members map[readership][]readership // of places

@@ -15,7 +15,7 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
-// The judge sees a secret that reached somebody else, and knows what an approval is about,
+// The judge sees a secret that reached another person, and knows what an approval is about,
 // whose it is, and when it ends.
 func TestLeakJudge(t *testing.T) {
 	const (

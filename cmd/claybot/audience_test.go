@@ -14,7 +14,7 @@ import (
 )
 
 // The notes of a person, and a workspace that their agents share, are those of
-// conversations that the person alone reads, whoever works for these.
+// conversations that the person alone reads, whichever agent works for these.
 func TestAudiences(t *testing.T) {
 	d := idleDaemon(t, func(c *configs.Config) {
 		p := c.Agents.Profiles[configs.DefaultProfile]

@@ -182,7 +182,7 @@ func (g *guilds) expect(id string) {
 	g.expected[id] = true
 }
 
-// joined reports whether the bot was added to a server, rather than told of it.
+// joined reports whether the bot was added to a server, rather than shown it again.
 func (g *guilds) joined(id string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

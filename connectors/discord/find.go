@@ -42,7 +42,7 @@ func (c *Connector) page(ctx context.Context, channel, after string) ([]message,
 }
 
 // Find looks for the message of an ambiguous attempt: among the messages that the gateway or an
-// answer has told of, by its nonce, then in the channel around the time of the attempt. There
+// answer has named, by its nonce, then in the channel around the time of the attempt. There
 // Discord shows no nonce, so a message of the bot with the same content is taken, unless it is
 // known to be another one, or else the only draft that the text continues. The first repeat
 // needs no such guess while Discord knows the nonce: the message counts as not found, and

@@ -20,7 +20,7 @@ type guild struct {
 	Threads     []channel `json:"threads"`
 }
 
-// guildCreated reads that the bot was told of a server, or was added to it.
+// guildCreated reads that a server was announced to the bot, or added it.
 func (r *receiver) guildCreated(g guild) []job {
 	if g.Unavailable || !isID(g.ID) {
 		return nil

@@ -12,7 +12,7 @@ import (
 var png = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00:~\x9bU")
 
 // Pictures arrive, those of results in a message of the user behind them all. A
-// server that takes none is told of them in words, once and for all; one that
+// server that takes none gets them described in words, once and for all; one that
 // refuses a single picture, for that call.
 func TestImages(t *testing.T) {
 	picture := llm.Image{MIMEType: "image/png", Data: png, Name: "cat.png"}

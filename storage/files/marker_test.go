@@ -257,7 +257,7 @@ func TestWhatIsGoneIsTold(t *testing.T) {
 	}
 }
 
-// An agent that was deleted is not told of as lost.
+// An agent that was deleted is not reported as lost.
 func TestDeletedIsNotGone(t *testing.T) {
 	h := newHouse(t, said("secret"))
 	s := open(t, h.config())

@@ -73,7 +73,7 @@ func (c *crew) owes(sink string, runs ...claybot.RunID) {
 	}
 }
 
-// A sink that one node names is told of the events that another one commits some
+// A sink that one node names gets the events that another one commits some
 // renewals later, also when that one has other sinks, or none.
 func TestSinkOfAnotherNode(t *testing.T) {
 	c := newCrew(t, postgrestest.Shared(t).Database(t), 3)

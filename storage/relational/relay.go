@@ -12,7 +12,7 @@ import (
 // errNoName refuses a sink without a name.
 var errNoName = errors.New("a sink has no name")
 
-// LoadSinks lists the sinks that are told of events.
+// LoadSinks lists the sinks that get events.
 func LoadSinks(c *Conn) (names []string, err error) {
 	err = c.each("SELECT name FROM sinks ORDER BY name", func(r Row) error { names = append(names, r.Str(0)); return nil })
 	return names, err

@@ -37,7 +37,7 @@ var commitTests = []storeTest{
 		b.equal("told", got, want)
 		b.equal("length", []any{len(want), len(joined)}, []any{6, 0})
 	}},
-	{"every change is told of, and no refusal as one", func(b *bed) {
+	{"every change is announced, and no refusal as one", func(b *bed) {
 		b.commits.take()
 		b.post("m1", minute)
 		b.equal("a message", len(b.commits.take()), 1)

@@ -427,7 +427,7 @@ func TestUnturned(t *testing.T) {
 	}
 }
 
-// Receivers of events outside are told of in words, the troubled ones above all.
+// Receivers of events outside are described in words, the troubled ones first.
 func TestHealthSinks(t *testing.T) {
 	b := &pages{views: sync.OnceValue(readViews)}
 	sinks := []runs.SinkHealth{
