@@ -79,7 +79,7 @@ func start(t *testing.T, change ...func(*rig)) *rig {
 	t.Helper()
 	tr := &http.Transport{MaxIdleConnsPerHost: 4}
 	t.Cleanup(tr.CloseIdleConnections)
-	r := &rig{T: t, dir: folders.Data(t), addr: "127.0.0.1:0", mind: newMind(), http: &http.Client{Transport: tr}}
+	r := &rig{T: t, dir: folders.Data(t), addr: "127.0.0.1:0", mind: newMind(), http: &http.Client{Transport: tr, Timeout: 5 * patience}}
 	for _, c := range change {
 		c(r)
 	}
