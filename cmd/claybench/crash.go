@@ -79,7 +79,7 @@ func crash(ctx context.Context, o options, dir string) error {
 	}
 	rig := &crashRig{
 		options: o, dir: dir, env: env, chats: chats, actor: actor, table: table,
-		rng: rand.New(rand.NewPCG(uint64(o.seed), 1)), pending: places.pending, every: sayEvery * time.Duration(1+o.threads/4),
+		rng: rand.New(rand.NewPCG(uint64(o.seed), 1)), pending: places.pending, meet: places.meet, every: sayEvery * time.Duration(1+o.threads/4),
 	}
 	fmt.Printf("crash: %d kills, seed %d, %d chats\n", o.crash, o.seed, len(chats))
 	began := time.Now()
@@ -146,6 +146,7 @@ type chat struct {
 	plain bool
 	// polite: nothing is said before everything has its reply.
 	polite bool
+	met    <-chan struct{} // closed once the platform keeps what is said; nil: it does
 
 	mu   sync.Mutex
 	said []spoken
@@ -170,7 +171,9 @@ type crashRig struct {
 	rng   *rand.Rand
 	// pending is how many messages the platforms still keep for the daemon.
 	pending func() int
-	every   time.Duration // a message of each chat; 0: sayEvery
+	// meet waits until all platforms keep what people write there.
+	meet  func(ctx context.Context) error
+	every time.Duration // a message of each chat; 0: sayEvery
 	// forgive accepts orders that the daemon refused with an error.
 	forgive bool
 	// hush is held while people say nothing.
@@ -184,6 +187,9 @@ func (r *crashRig) load(ctx context.Context) func() error {
 	var wg sync.WaitGroup
 	for i, c := range r.chats {
 		wg.Go(func() {
+			if !c.await(ctx) {
+				return
+			}
 			every := cmp.Or(r.every, sayEvery)
 			for n := 1; pause(ctx, every/2+rand.N(every)); n++ {
 				for c.polite && len(c.counts()) < n-1 {
@@ -225,62 +231,6 @@ func wish(chat, n int) string {
 		return fmt.Sprintf("start=%s:bad", name)
 	}
 	return fmt.Sprintf("spawn=%s.1:ok,%s.2:bad,%s.3:ok", name, name, name)
-}
-
-// kills starts the daemon and kills it, again and again.
-func (r *crashRig) kills(ctx context.Context) error {
-	for k := 1; k <= r.crash && ctx.Err() == nil; k++ {
-		p, err := start(ctx, r.bin, r.dir, r.env...)
-		if err != nil {
-			return err
-		}
-		if err := p.waitReady(slowReady); err != nil {
-			return fmt.Errorf("start after %d kills: %w", k-1, errors.Join(err, p.kill()))
-		}
-		r.live(ctx, k)
-		r.actor.moments.kill(time.Now())
-		if err := p.kill(); err != nil {
-			return err
-		}
-	}
-	return context.Cause(ctx)
-}
-
-// live returns when the k-th kill is due. Half of them come at any time, a
-// quarter while a subagent works, and a quarter when one has just failed.
-func (r *crashRig) live(ctx context.Context, k int) {
-	live := 2*time.Millisecond + time.Duration(r.rng.Int64N(int64(killAfter)))
-	miss := time.Duration(r.rng.Int64N(int64(aimMiss)))
-	switch {
-	case k%breatheEach == 0:
-		fmt.Printf("crash: %d kills\n", k)
-		live += breathe
-	case k%4 == 1:
-		live = aim(ctx, r.actor.begun, aimFor, nil) + miss
-	case k%4 == 3:
-		live = aim(ctx, r.actor.refused, aimFor, nil) + miss/4
-	}
-	pause(ctx, live)
-}
-
-// aim waits for a moment to come and returns how far away it is; not at all when
-// there is none for so long. What is done first, if anything, is done when moments
-// that have been are forgotten.
-func aim(ctx context.Context, moments <-chan time.Time, limit time.Duration, first func()) time.Duration {
-	select {
-	case <-moments: // of an earlier life
-	default:
-	}
-	if first != nil {
-		first()
-	}
-	select {
-	case at := <-moments:
-		return time.Until(at)
-	case <-time.After(limit):
-	case <-ctx.Done():
-	}
-	return 0
 }
 
 // settle starts the daemon once more and waits until every message has its

@@ -10,6 +10,7 @@ import (
 
 func TestMain(m *testing.M) {
 	asSaboteur()
+	asIdle()
 	if err := os.Chdir("../.."); err != nil { // the rig works at the root of the tree
 		log.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -22,6 +21,7 @@ type places struct {
 	slack     *slacktest.Server
 	stopSlack func()
 	discord   *discordtest.Server // nil: none
+	met       chan struct{}       // closed once Discord knows its bot
 	chats     []*chat
 	env       []string // leads the daemon there
 }
@@ -78,18 +78,38 @@ func (p *places) close() {
 	}
 }
 
-// openDiscord adds Discord with n direct chats. Its limits give way, as those of the others.
+// openDiscord adds Discord with n direct chats. Its limits give way, as those of the others: a session
+// outlives a daemon that takes long to start.
 func (p *places) openDiscord(n int) error {
-	p.discord = discordtest.New(discordtest.Config{Heartbeat: time.Second, Sessions: 1_000_000, Sends: 1_000_000, Requests: 1_000_000})
+	p.discord = discordtest.New(discordtest.Config{Heartbeat: time.Second, Keep: 2 * slowReady, Sessions: 1_000_000, Sends: 1_000_000, Requests: 1_000_000})
 	url, err := p.discord.Start()
 	if err != nil {
 		return err
 	}
 	p.env = append(p.env, "DISCORD_BOT_TOKEN="+discordtest.Token, "DISCORD_API_URL="+url)
-	ready := sync.OnceFunc(func() { awaitBot(p.discord) })
+	p.met = make(chan struct{})
 	for i := range n {
-		p.chats = append(p.chats, discordChat(p.discord, ready, fmt.Sprint(400000000000000001+i), fmt.Sprint(200000000000000001+i)))
+		p.chats = append(p.chats, discordChat(p.discord, p.met, fmt.Sprint(400000000000000001+i), fmt.Sprint(200000000000000001+i)))
 	}
+	return nil
+}
+
+// meet waits until the bot of Discord has stored a session, so that it can resume, and opens the chats
+// there: Discord keeps nothing for a bot that was never there. Heartbeats show what is stored, of an
+// event that means nothing else.
+func (p *places) meet(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, slowReady, fmt.Errorf("the bot of Discord has no session after %v", slowReady))
+	defer cancel()
+	for seen := 0; !p.discord.Kept(); {
+		if sessions, _ := p.discord.Sessions(); sessions > seen {
+			seen = sessions
+			p.discord.Dispatch("TYPING_START", map[string]any{})
+		}
+		if !pause(ctx, lookAgain) {
+			return context.Cause(ctx)
+		}
+	}
+	close(p.met)
 	return nil
 }
 
@@ -112,29 +132,11 @@ func telegramChat(s *telegramtest.Server, bot string, user int64) *chat {
 // lookAgain is the pause between two looks for the first session of a bot.
 const lookAgain = 50 * time.Millisecond
 
-// awaitBot waits until the bot has stored a session, so that it can resume: Discord keeps nothing for a
-// bot that was never there. Heartbeats show what is stored, of an event that means nothing else.
-func awaitBot(s *discordtest.Server) {
-	told := 0
-	for range int(slowReady / lookAgain) {
-		sessions, _ := s.Sessions()
-		if sessions > 0 && s.Kept() {
-			return
-		}
-		if sessions > told {
-			told = sessions
-			s.Dispatch("TYPING_START", map[string]any{})
-		}
-		time.Sleep(lookAgain)
-	}
-}
-
-func discordChat(s *discordtest.Server, ready func(), channel, user string) *chat {
+func discordChat(s *discordtest.Server, met <-chan struct{}, channel, user string) *chat {
 	s.AddDirect(channel, user)
 	return &chat{
-		name: "discord " + user,
+		name: "discord " + user, met: met,
 		say: func(text string) claybot.MessageID {
-			ready()
 			return claybot.MessageID("discord/" + channel + "/" + s.Write(discordtest.Post{Channel: channel, User: user, Text: text}))
 		},
 		replies: func() []string {
