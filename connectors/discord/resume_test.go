@@ -36,6 +36,34 @@ func TestHeartbeatsNameWhatIsKept(t *testing.T) {
 	})
 }
 
+// A kill before the first heartbeat of the first session leaves what a restart resumes: what a person
+// writes meanwhile for the first time comes, as long as Discord keeps the session.
+func TestFirstSessionAcrossAKill(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		away             time.Duration
+		texts            []string
+		started, resumed int
+	}{
+		{4 * time.Minute, []string{"hello"}, 1, 1},
+		{6 * time.Minute, nil, 2, 0}, // Discord lists a bot's direct chats nowhere
+	} {
+		inBubble(t, discordtest.Config{}, func(b *bot) {
+			b.start()
+			if n := b.Unnamed(); n == 0 {
+				t.Fatal("a heartbeat came before")
+			}
+			b.kill()
+			b.first("hello")
+			b.pass(tt.away)
+			b.start()
+			b.pass(time.Minute)
+			b.want(tt.texts...)
+			b.wantSessions(tt.started, tt.resumed)
+		})
+	}
+}
+
 // A kill while a gap is read resumes the new session as well: its events belong to chats that may
 // not be known yet.
 func TestNewSessionAcrossAKill(t *testing.T) {
