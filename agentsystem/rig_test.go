@@ -64,6 +64,7 @@ type rig struct {
 	logs       io.Writer // takes warnings; optional
 	off        func() *runs.Error
 	stopped    string // why agents are stopped; of mu
+	stops      string // a model that is stopped with the agents that use it; of mu
 	reports    overview.Reports
 	skills     func() ([]connectors.Command, error) // that agents use by commands
 	flows      agentsystem.Flows                    // optional
@@ -213,7 +214,7 @@ func (r *rig) start() {
 				}
 				return r.skills()
 			},
-			Stopped: func(claybot.Agent) string { r.mu.Lock(); defer r.mu.Unlock(); return r.stopped },
+			Stopped: r.whyStopped,
 			SwitchedOff: func(context.Context, claybot.Agent) *runs.Error {
 				if r.off == nil {
 					return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
@@ -23,6 +24,16 @@ func (r *rig) operate(why string) {
 	if err := r.system.Reschedule(r.Context()); err != nil {
 		r.Fatal(err)
 	}
+}
+
+// whyStopped is why an agent is stopped.
+func (r *rig) whyStopped(a claybot.Agent) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if b := a.State.Background; r.stops != "" && b != nil && b.Model == r.stops {
+		return "model/" + r.stops + ": stopped by boss"
+	}
+	return r.stopped
 }
 
 // NL-05: what comes for a stopped agent waits, also over a restart and a crash, and is answered once
@@ -168,5 +179,39 @@ func TestStoppedRunTakesNothingIn(t *testing.T) {
 		r.wants("re: one")
 		r.operate("")
 		r.wants("re: one", "re: two")
+	})
+}
+
+// The agents of a workflow that remember have the model of each of their tasks: the one that is stopped begins
+// none, and the others go on.
+func TestStoppedModelOfTasks(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.society.Models = func(claybot.Agent) []string { return []string{"small", "large"} }
+		shelve(r, shelf{
+			"dear":  remembering("dear", &flows.Agent{Prompt: "{text}", Memory: flows.MemoryOn, Model: "large"}),
+			"cheap": remembering("cheap", &flows.Agent{Prompt: "{text}", Memory: flows.MemoryOn, Model: "small"}),
+		})
+		r.start()
+		r.mu.Lock()
+		r.stops = "large"
+		r.mu.Unlock()
+		r.say("dear one", "cheap two")
+		time.Sleep(2 * time.Minute)
+		var asked []string
+		for _, x := range r.mind.asked() {
+			asked = append(asked, x.Messages[len(x.Messages)-1].Content)
+		}
+		if len(asked) != 1 || !strings.Contains(asked[0], "cheap two") {
+			t.Errorf("while the model is stopped, models are asked %q", asked)
+		}
+		r.mu.Lock()
+		r.stops = ""
+		r.mu.Unlock()
+		r.operate("")
+		time.Sleep(time.Minute)
+		if n := len(r.mind.asked()); n != 2 {
+			t.Errorf("once it is started, models were asked %d times", n)
+		}
 	})
 }

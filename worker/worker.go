@@ -73,7 +73,7 @@ func (s *Worker) Work(box *inbox.AgentInbox, leave func()) {
 	}
 	profile := s.parts.Profiles.Of(agent.ID, agent.Descriptor)
 	switch {
-	case s.holds(box, agent):
+	case s.holds(box, agent, profile.Policy):
 		err = s.hold(ctx, box, agent, profile)
 	case box.Run == nil && box.Waiting[0].Type == claybot.MessageReset:
 		err = s.reset(ctx, box, agent, profile)
