@@ -205,6 +205,21 @@ func TestStoppedModelOfTasks(t *testing.T) {
 		if len(asked) != 1 || !strings.Contains(asked[0], "cheap two") {
 			t.Errorf("while the model is stopped, models are asked %q", asked)
 		}
+		waits := 0
+		for _, e := range r.threads("chat/ann") {
+			waiting, err := r.db.Waiting(r.Context(), e.ID, 1)
+			if err != nil || len(waiting) == 0 {
+				continue
+			}
+			waits++
+			story, err := r.system.Overview.Stories.Why(r.Context(), string(waiting[0].ID))
+			if err != nil || !strings.Contains(story[0].Stopped, "model/large") {
+				t.Errorf("the story of the task that waits is %+v, %v", story, err)
+			}
+		}
+		if waits != 1 {
+			t.Errorf("%d tasks wait, want one", waits)
+		}
 		r.mu.Lock()
 		r.stops = ""
 		r.mu.Unlock()

@@ -17,6 +17,7 @@ import (
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/subagents"
 	"github.com/claybot/claybot/texts"
+	"github.com/claybot/claybot/worker"
 )
 
 // maxStoryEvents is the maximum number of events in a story: the newest.
@@ -144,7 +145,7 @@ func (o *Stories) story(ctx context.Context, id claybot.MessageID) (Story, error
 	}
 	if r.Run == nil && stillOpen(r) {
 		if agent, err := o.Agents.Agent(ctx, r.Agent); err == nil { // otherwise the fault says it
-			t.Stopped = o.Config.Stopped(agent)
+			t.Stopped = o.Config.Stopped(worker.Asked(agent, r.Message))
 		}
 	}
 	if r.Run != nil {

@@ -58,8 +58,8 @@ func (j *job) unsent() bool {
 	return j.profile.Unsent && j.engine() == claybot.EngineReact && j.work().Route().Connector != ""
 }
 
-// asked is an agent as the messages of a run want it to work.
-func asked(agent claybot.Agent, messages []claybot.AgentMessage) claybot.Agent {
+// Asked is an agent as the messages of a run want it to work.
+func Asked(agent claybot.Agent, messages ...claybot.AgentMessage) claybot.Agent {
 	for _, m := range messages {
 		if m.As != nil {
 			agent.State.Background = m.As

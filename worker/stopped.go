@@ -27,7 +27,7 @@ func (s *Worker) holds(box *inbox.AgentInbox, agent claybot.Agent, policy inbox.
 
 // isStopped reports whether an agent is stopped as the messages whose turn it is want it to work.
 func (s *Worker) isStopped(box *inbox.AgentInbox, agent claybot.Agent, policy inbox.Policy) bool {
-	return s.parts.Stopped(asked(agent, policy.Batch(box.Waiting))) != ""
+	return s.parts.Stopped(Asked(agent, policy.Batch(box.Waiting)...)) != ""
 }
 
 // hold frees an agent that begins nothing. What waits for one that is stopped stays where it is.

@@ -285,7 +285,7 @@ func (s *Worker) pass(ctx context.Context, box *inbox.AgentInbox, agent claybot.
 	ctx = s.parts.People.Speaking(ctx, agent.Descriptor, runs.Work{Messages: messages}.Newest())
 	ctx = claybot.WithTrace(ctx, runs.TraceOf(run.ID, messages))
 	p := s.newPass(&job{
-		box: box, agent: asked(agent, messages), profile: profile, run: run, messages: messages, voice: func() texts.Voice { return texts.Of(ctx) },
+		box: box, agent: Asked(agent, messages...), profile: profile, run: run, messages: messages, voice: func() texts.Voice { return texts.Of(ctx) },
 		charges: charges, log: s.runLog(agent, run.ID),
 	})
 	p.job.log.Debug("run started", "attempt", run.Attempts, "messages", len(p.job.messages), "message", newestID(run.Messages))
