@@ -68,7 +68,8 @@ func (a *accepting) notifyFull(ctx context.Context, agent claybot.Agent, m clayb
 		return // the ledger has it; a bot might answer
 	}
 	to := delivery.ReplyTo(agent, m, claybot.OutgoingNotice).Route
-	key := fmt.Sprintf("flow-full/%s/%s/%s", m.Flow.Name, to.Dest(), m.Speaker(agent.Descriptor))
+	chat := to.Connector + "/" + to.ChannelID // not Dest, which no command line takes
+	key := fmt.Sprintf("flow-full/%s/%s/%s", m.Flow.Name, chat, m.Speaker(agent.Descriptor))
 	a.notifyHourly(ctx, agent, m, key, texts.Of(ctx).FlowFull(m.Flow.Name))
 }
 

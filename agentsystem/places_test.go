@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/flows"
@@ -159,6 +161,10 @@ func TestFlowFull(t *testing.T) {
 		const told = "The workflow memo has as many unfinished runs as it may have, so your last message did not start it. Please send it again later."
 		if seen := r.chat.seen(); !slices.Equal(seen, []string{told}) { // once an hour
 			r.Errorf("they read %q", seen)
+		}
+		sent, err := r.db.OutgoingPage(r.Context(), outgoingOf(ann))
+		if err != nil || len(sent) != 1 || strings.ContainsFunc(sent[0].ID, unicode.IsControl) { // operators name it on the command line
+			r.Errorf("sent %+v, %v", sent, err)
 		}
 		agents := func() int {
 			counts, err := r.db.Stats(r.Context())
