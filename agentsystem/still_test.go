@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
+	"github.com/claybot/claybot/profiles"
 )
 
 // A mute line edits, and shows nothing while a run works, like Slack.
@@ -94,6 +95,34 @@ func TestPlaceholder(t *testing.T) {
 		after(time.Minute)
 		if n := len(r.chat.posts); n != 3 || r.chat.posts[2].edits != 0 {
 			t.Errorf("%d messages: %+v", n, r.chat.posts[n-1])
+		}
+	})
+}
+
+// What people of a group say to each other is no message that a placeholder answers: the agent may keep silent.
+func TestNoPlaceholderAmongOthers(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.line = func(l *line) connectors.Connector { return placeholderLine{l} }
+		r.mind.plan("aside", llmtest.Say("NO_REPLY"))
+		r.profile.Respond = profiles.RespondAll
+		r.start()
+		m := msg("aside", "aside")
+		m.Context.Group, m.Context.Unaddressed = true, true
+		room := claybot.User("chat", "room", "ann")
+		r.post(room, m)
+		after(time.Minute)
+		if run := r.receipt("aside").Run; run == nil || run.State != claybot.RunSucceeded {
+			t.Errorf("the run is %+v", run)
+		}
+		if n := len(r.chat.posts); n != 0 {
+			t.Errorf("people see %q", r.chat.seen())
+		}
+		m.ID, m.Text, m.Context.Unaddressed = "to you", "to you", false
+		r.post(room, m)
+		after(time.Minute)
+		if n := len(r.chat.posts); n != 1 || r.chat.posts[0].edits == 0 {
+			t.Errorf("people see %q", r.chat.seen())
 		}
 	})
 }

@@ -71,6 +71,13 @@ func (w Work) Person() bool {
 	return slices.ContainsFunc(w.Messages, func(m claybot.AgentMessage) bool { return m.Type == claybot.MessageUser })
 }
 
+// Addressed reports whether a person said something in the work to the agent, and not only to others in a group.
+func (w Work) Addressed() bool {
+	return slices.ContainsFunc(w.Messages, func(m claybot.AgentMessage) bool {
+		return m.Type == claybot.MessageUser && !m.Context.Unaddressed
+	})
+}
+
 // Owner is the person for whom the work is done, in the form of Descriptor.OwnerID: of a
 // shared agent, the sender of what it answers or undoes. It is the group where no member of
 // it said something.

@@ -110,7 +110,7 @@ func (s *Worker) watch(ctx context.Context, j *job) *progressView {
 			v.show.drafter, _ = c.(connectors.Drafter)
 			v.show.stream = x.Streaming(v.route)
 			v.show.stream.Off = v.show.stream.Off || v.show.sender == nil || j.profile.Progress || j.unsent()
-			if v.show.stream.Placeholder {
+			if v.show.stream.Placeholder = v.show.stream.Placeholder && j.work().Addressed(); v.show.stream.Placeholder {
 				v.show.drafter = nil // the answer must be an edit of a message
 			}
 		}
