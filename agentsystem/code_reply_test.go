@@ -67,6 +67,22 @@ func TestLongCodeIsAFile(t *testing.T) {
 	})
 }
 
+// A reply with too much code for a file each is one file as a whole, and names no others.
+func TestMuchLongCode(t *testing.T) {
+	t.Parallel()
+	withSnippets(t, func(r *rig, _ *atomic.Bool) {
+		text := "Here:" + strings.Repeat("\n\n```go\n"+longCode+"\n```", 10)
+		r.mind.plan("go", llmtest.Say(text))
+		r.start()
+		r.post(ann, msg("go", "go"))
+		after(time.Minute)
+		got := r.chat.seen()
+		if len(got) != 2 || !strings.HasPrefix(got[0], text[:partLimit/2]) || !strings.HasSuffix(got[0], inFile) || got[1] != "<document reply.md "+text+"> " {
+			t.Errorf("people see %q", got)
+		}
+	})
+}
+
 // A process that dies at any step around the end of the run loses nothing of the code, and sends none of it twice.
 func TestLongCodeCrash(t *testing.T) {
 	t.Parallel()

@@ -233,7 +233,11 @@ func (e *ending) reply(kind claybot.OutgoingKind, text string) []claybot.Outgoin
 	if kind == claybot.OutgoingAnswer {
 		short, files = e.snippets(text)
 	}
-	out := e.inFile(withFiles(e.view.reply(e.job.outgoing(kind), short), files), text)
+	out := withFiles(e.view.reply(e.job.outgoing(kind), short), files)
+	if len(files) > 0 && len(out) > maxReplyParts { // they are not sent, so no word may stand for them
+		out = e.view.reply(e.job.outgoing(kind), text)
+	}
+	out = e.inFile(out, text)
 	for i := range out {
 		out[i].Once = kind == claybot.OutgoingAnswer && e.once()
 	}
