@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
@@ -130,6 +132,39 @@ func TestFlowBusy(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A brokenLine panics the first time that it is asked how a run is shown.
+type brokenLine struct {
+	*line
+	broken *atomic.Bool
+}
+
+func (l brokenLine) Streaming(claybot.Route) connectors.Streaming {
+	if l.broken.Swap(false) {
+		panic("broken")
+	}
+	return connectors.Streaming{Off: true}
+}
+
+// A panic of a connector takes no place of a workflow along.
+func TestFlowPlaceAfterAPanic(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		broken := new(atomic.Bool)
+		broken.Store(true)
+		r.line = func(l *line) connectors.Connector { return brokenLine{l, broken} }
+		f := remembering("memo", &flows.Agent{Prompt: "{text}"})
+		f.Concurrency.Max = 1
+		r.flows = shelf{"memo": f}
+		r.engines = map[string]runs.Engine{claybot.EngineFlow: engineFunc(func(context.Context, *runs.Turn, func(claybot.Record, error) bool) {})}
+		r.start()
+		r.say("memo 1")
+		after(time.Hour)
+		if run := r.receipt("memo 1").Run; broken.Load() || run == nil || run.State != claybot.RunSucceeded {
+			t.Errorf("broken: %v, the run: %+v", broken.Load(), run)
+		}
+	})
 }
 
 // A workflow that has as many unfinished runs as it may have: a person is told, a program may send the event

@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/runs"
 )
 
 // operate stops agents for a reason, or starts them again.
@@ -227,6 +228,48 @@ func TestStoppedModelOfTasks(t *testing.T) {
 		time.Sleep(time.Minute)
 		if n := len(r.mind.asked()); n != 2 {
 			t.Errorf("once it is started, models were asked %d times", n)
+		}
+	})
+}
+
+// A run of a workflow that waits for its place has not begun: it waits on where its agent is stopped meanwhile.
+func TestStoppedWhileItWaitsForAPlace(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		held := make(chan struct{})
+		f := remembering("memo", &flows.Agent{Prompt: "{text}"})
+		f.Concurrency.Max = 1
+		r.flows = shelf{"memo": f}
+		r.engines = map[string]runs.Engine{claybot.EngineFlow: engineFunc(func(ctx context.Context, _ *runs.Turn, yield func(claybot.Record, error) bool) {
+			select {
+			case <-held:
+			case <-ctx.Done():
+				yield(claybot.Record{}, context.Cause(ctx))
+			}
+		})}
+		r.start()
+		for _, text := range []string{"memo 1", "memo 2", "memo 3"} {
+			r.say(text)
+			time.Sleep(time.Second)
+		}
+		ended := func() (all []string) {
+			for _, id := range []string{"memo 1", "memo 2", "memo 3"} {
+				if run := r.receipt(claybot.MessageID(id)).Run; run != nil && run.State.Ended() {
+					all = append(all, id)
+				}
+			}
+			return all
+		}
+		r.operate("stopped")
+		close(held)
+		time.Sleep(time.Minute)
+		if got := ended(); len(got) != 1 {
+			t.Errorf("runs of a stopped agent: %q", got)
+		}
+		r.operate("")
+		time.Sleep(time.Minute)
+		if got := ended(); len(got) != 3 {
+			t.Errorf("runs once it is started: %q", got)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/profiles"
 )
 
 // places are those of runs of workflows at work, by flow. A run that waits has none. They are safe for
@@ -86,6 +87,19 @@ func (s *Worker) takePlace(box *inbox.AgentInbox, slot func()) (out func(), err 
 		return func() {}, nil // its run ends
 	}
 	return nil, err
+}
+
+// placed takes a run through its pass, once there is a place for it.
+func (s *Worker) placed(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile, slot func()) error {
+	out, err := s.takePlace(box, slot)
+	if err != nil {
+		return err
+	}
+	defer out()                              // also after a panic
+	if s.holds(box, agent, profile.Policy) { // it was stopped while it waited
+		return s.hold(ctx, box, agent, profile)
+	}
+	return s.pass(ctx, box, agent, profile, nil)
 }
 
 // flowOf returns the flow that the run of a box is of, or that the message is of that begins it; empty

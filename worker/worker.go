@@ -80,11 +80,7 @@ func (s *Worker) Work(box *inbox.AgentInbox, leave func()) {
 	case box.Run == nil && loud(box.Waiting).Type == claybot.MessageCompact:
 		err = s.compact(ctx, box, agent, profile)
 	default:
-		var out func()
-		if out, err = s.takePlace(box, leave); err == nil {
-			err = s.pass(ctx, box, agent, profile, nil)
-			out()
-		}
+		err = s.placed(ctx, box, agent, profile, leave)
 	}
 	if err != nil {
 		s.release(box, profile.Policy, err, leave)
