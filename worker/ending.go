@@ -229,15 +229,16 @@ func (e *ending) begun() string {
 }
 
 func (e *ending) reply(kind claybot.OutgoingKind, text string) []claybot.Outgoing {
-	short, files := text, []claybot.FileReference(nil)
+	o, short, files := e.job.outgoing(kind), text, []claybot.FileReference(nil)
 	if kind == claybot.OutgoingAnswer {
 		short, files = e.snippets(text)
 	}
-	out := withFiles(e.view.reply(e.job.outgoing(kind), short), files)
-	if len(files) > 0 && len(out) > maxReplyParts { // they are not sent, so no word may stand for them
-		out = e.view.reply(e.job.outgoing(kind), text)
+	out := withFiles(e.view.reply(o, short), files)
+	if len(out) > maxReplyParts { // its beginning names no files of code: all of it is in one
+		if all, ok := e.inFile(e.view.reply(o, text), text); ok {
+			out = all
+		}
 	}
-	out = e.inFile(out, text)
 	for i := range out {
 		out[i].Once = kind == claybot.OutgoingAnswer && e.once()
 	}

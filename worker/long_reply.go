@@ -71,23 +71,25 @@ func withFiles(out []claybot.Outgoing, files []claybot.FileReference) []claybot.
 	return out
 }
 
-// inFile returns the messages of a reply that fills out: out itself, or, where that is more
-// than maxReplyParts and the chat takes files, the beginning of the text and a file with all
-// of it. If the file cannot be stored, the reply keeps its parts.
-func (e *ending) inFile(out []claybot.Outgoing, text string) []claybot.Outgoing {
-	if len(out) <= maxReplyParts {
-		return out
-	}
-	if _, ok := e.worker.parts.Connector(out[0].Route.Connector).(connectors.FileSender); !ok {
-		return out
+// inFile returns the messages of a reply of more than maxReplyParts, which are whole, where the chat takes files: the
+// beginning of the text and a file with all of it. ok is false where it takes none, or the file cannot be stored.
+func (e *ending) inFile(whole []claybot.Outgoing, text string) (out []claybot.Outgoing, ok bool) {
+	chat, ok := e.worker.parts.Connector(whole[0].Route.Connector).(interface {
+		connectors.Sender
+		connectors.FileSender
+	})
+	if !ok {
+		return nil, false
 	}
 	file, ok := e.keep(claybot.FileReference{Name: "reply.md", MIMEType: "text/markdown", Kind: claybot.FileDocument}, text)
 	if !ok {
-		return out
+		return nil, false
 	}
-	short := out[0]
-	note := " …\n\n" + e.job.voice().In(texts.WholeInFile)
-	room := min(beginningRunes, utf8.RuneCountInString(short.Text)-utf8.RuneCountInString(note)) // the first part fits its chat
-	short.Text, short.Part, short.Parts = connectors.Split(short.Text, room, utf8.RuneCountInString)[0]+note, 1, 1
-	return withFiles([]claybot.Outgoing{short}, []claybot.FileReference{file})
+	short := whole[0]
+	begin, note := short.Text, " …\n\n"+e.job.voice().In(texts.WholeInFile)
+	if n := utf8.RuneCountInString(begin); n > beginningRunes || len(chat.Split(begin+note)) > 1 { // it fills its message
+		begin = connectors.Split(begin, min(beginningRunes, n-utf8.RuneCountInString(note)), utf8.RuneCountInString)[0]
+	}
+	short.Text, short.Part, short.Parts = begin+note, 1, 1
+	return withFiles([]claybot.Outgoing{short}, []claybot.FileReference{file}), true
 }
