@@ -40,14 +40,16 @@ func (c *Connector) layouts(v texts.Voice, o claybot.Outgoing, text string) (all
 	return append(all, nil)
 }
 
-// rich returns the blocks of a text that mrkdwn cannot show as it is meant, nil for all others.
+// rich returns the blocks of a text that mrkdwn cannot show as it is meant, nil for all others, and where they are
+// too long: tables that are aligned text may be far longer than in Markdown.
 func rich(md string) (all []slackapi.Block) {
 	outline := connectors.OutlineOf(md)
 	if len(outline.Tables) == 0 && (!outline.Structured || mayMention(md)) || utf8.RuneCountInString(md) > maxMarkdownChars {
 		return nil
 	}
-	words, at, native := "", 0, false
+	words, at, native, room := "", 0, false, maxMarkdownChars
 	flush := func() {
+		room -= utf8.RuneCountInString(words)
 		switch text := strings.Trim(words, "\r\n"); {
 		case strings.TrimSpace(text) == "":
 		case mayMention(text):
@@ -69,7 +71,9 @@ func rich(md string) (all []slackapi.Block) {
 		all, native = append(all, block), true
 	}
 	words += md[at:]
-	flush()
+	if flush(); room < 0 {
+		return nil
+	}
 	return all
 }
 

@@ -55,6 +55,28 @@ func TestRich(t *testing.T) {
 	}
 }
 
+// A table that is no block has its columns aligned, which may be far longer than what was written: then no blocks are
+// sent that Slack would refuse.
+func TestRichTooLong(t *testing.T) {
+	second := "|a|b|\n|-|-|\n|" + strings.Repeat("x", 500) + "|1|\n" + strings.Repeat("|b|2|\n", 60)
+	for _, words := range []string{"and", "<@U1> and"} {
+		inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+			w.slack.DM("U1", "hi")
+			md := table + "\n\n" + words + "\n\n" + second + strings.Repeat("\n|c|\n|-|\n", 4)
+			if parts := w.Split(md); len(parts) != 1 {
+				t.Fatalf("%d parts", len(parts))
+			}
+			if _, err := w.Send(t.Context(), outgoing("DU1", "", md)); err != nil {
+				t.Fatal(err)
+			}
+			m := w.slack.Posted("DU1")[0]
+			if calls := len(w.slack.Calls(methodPost)); calls != 1 || len(m.Blocks) != 0 {
+				t.Errorf("%s: %d calls, blocks %q", words, calls, kinds(m))
+			}
+		})
+	}
+}
+
 // An edit has the blocks of its new text. A question keeps sections, and a text that grows has no blocks
 // until its end.
 func TestRichEdit(t *testing.T) {
