@@ -195,9 +195,11 @@ func (f form) input(v texts.Voice) slackapi.BlockElement {
 		e := slackapi.NewDateTimePickerBlockElement(actionAnswer)
 		e.InitialDateTime = f.instant()
 		return e
+	case claybot.QuestionBoolean:
+		return f.one(v, []*slackapi.OptionBlockObject{option(v.In(texts.LabelYes), texts.LabelYes), option(v.In(texts.LabelNo), texts.LabelNo)}, "true", "false")
 	case claybot.QuestionSelect:
 		if lines := f.lines(); lines != nil {
-			return slackapi.NewOptionsSelectBlockElement(slackapi.OptTypeStatic, placeholder(f.Placeholder, v.In(texts.FormChooseOne)), actionAnswer, lines...)
+			return f.one(v, lines, f.Options...)
 		}
 	case claybot.QuestionMultiselect:
 		if lines := f.lines(); lines != nil {
@@ -249,6 +251,15 @@ func (f form) lines() []*slackapi.OptionBlockObject {
 	return all
 }
 
+// one returns an element that selects one option; values are the answers that the options stand for.
+func (f form) one(v texts.Voice, lines []*slackapi.OptionBlockObject, values ...string) slackapi.BlockElement {
+	e := slackapi.NewOptionsSelectBlockElement(slackapi.OptTypeStatic, placeholder(f.Placeholder, v.In(texts.FormChooseOne)), actionAnswer, lines...)
+	if i := slices.Index(values, f.initial()); i >= 0 {
+		e.InitialOption = lines[i]
+	}
+	return e
+}
+
 // several returns an element that selects any number of options.
 func (f form) several(v texts.Voice, lines []*slackapi.OptionBlockObject) slackapi.BlockElement {
 	var chosen []string
@@ -277,7 +288,7 @@ func (f form) several(v texts.Voice, lines []*slackapi.OptionBlockObject) slacka
 
 // initial returns the default as the input shows it, empty if there is none.
 func (f form) initial() string {
-	v, err := (claybot.Question{Type: f.Type, Min: f.Min, Max: f.Max}).Check(f.Default, nil)
+	v, err := (claybot.Question{Type: f.Type, Options: f.Options, Min: f.Min, Max: f.Max}).Check(f.Default, nil)
 	if err != nil || f.Default == "" {
 		return ""
 	}
@@ -285,7 +296,7 @@ func (f form) initial() string {
 	if json.Unmarshal(v, &text) == nil {
 		return text
 	}
-	if f.Type == claybot.QuestionNumber && string(v) != "null" {
+	if (f.Type == claybot.QuestionNumber || f.Type == claybot.QuestionBoolean) && string(v) != "null" {
 		return string(v)
 	}
 	return ""
@@ -353,6 +364,8 @@ func (f form) read(in field) (value string, ok bool) {
 			return "", true
 		}
 		return f.option(in.SelectedOption)
+	case f.Type == claybot.QuestionBoolean:
+		return cmp.Or(in.SelectedOption.Value, in.Value), true // an older version has a text input
 	case f.Type == claybot.QuestionDate:
 		return in.SelectedDate, true
 	case f.Type == claybot.QuestionTime:

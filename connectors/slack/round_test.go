@@ -118,3 +118,31 @@ func TestRoundThatDoesNotFit(t *testing.T) {
 		w.modal(t, "U1", channel, asked[1], "Answer…")
 	})
 }
+
+// A question of yes or no has a menu in the form of a round, with its default, as has one with options.
+func TestRoundYesOrNo(t *testing.T) {
+	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+		w.start(t)
+		channel, _ := w.slack.DM("U1", "hi")
+		asked := w.askRound(t, channel,
+			claybot.Question{ID: "q1", Text: "Window seat?", Type: claybot.QuestionBoolean, Required: true},
+			claybot.Question{ID: "q2", Text: "Lunch?", Type: claybot.QuestionBoolean, Default: "no"},
+			claybot.Question{ID: "q3", Text: "Luggage?", Type: claybot.QuestionBoolean},
+			claybot.Question{ID: "q4", Text: "By what?", Type: claybot.QuestionSelect, Options: []string{"train", "ship"}, Default: "ship"})
+		v := w.modal(t, "U1", channel, asked[3], answerAll)
+		for _, in := range v.Inputs {
+			if in.Type != "static_select" {
+				t.Errorf("the input is %+v", in)
+			}
+		}
+		if got, err := w.slack.Submit(t.Context(), v.ID, map[string]any{"Window seat?": []string{"Yes"}}); err != nil || !got.Closed {
+			t.Fatalf("sent: %+v, %v", got, err)
+		}
+		synctest.Wait()
+		for id, want := range map[string]string{"q1": "true", "q2": "false", "q3": "null", "q4": `"ship"`} {
+			if a, _ := w.inbox.answer(id); string(a.Value) != want {
+				t.Errorf("%s: %+v, want %s", id, a, want)
+			}
+		}
+	})
+}
