@@ -131,10 +131,11 @@ type (
 		Content string `json:"content"`
 	}
 	tokenCounts struct {
-		Prompt     int64         `json:"prompt_tokens"`
-		Completion int64         `json:"completion_tokens"`
-		Total      int64         `json:"total_tokens"`
-		Details    *promptTokens `json:"prompt_tokens_details,omitempty"`
+		Prompt     int64           `json:"prompt_tokens"`
+		Completion int64           `json:"completion_tokens"`
+		Total      int64           `json:"total_tokens"`
+		Details    *promptTokens   `json:"prompt_tokens_details,omitempty"`
+		Reasoned   *reasonedTokens `json:"completion_tokens_details,omitempty"`
 	}
 	promptTokens struct {
 		Cached int64 `json:"cached_tokens"`
@@ -152,7 +153,7 @@ type (
 )
 
 func counts(u claybot.Usage) *tokenCounts {
-	return &tokenCounts{Prompt: u.Input, Completion: u.Output, Total: u.Input + u.Output, Details: &promptTokens{u.CachedInput}}
+	return &tokenCounts{Prompt: u.Input, Completion: u.Output, Total: u.Input + u.Output, Details: &promptTokens{u.CachedInput}, Reasoned: &reasonedTokens{u.Reasoning}}
 }
 
 var noModel = hint{"No such model.", "GET /v1/models lists all models. For an agent, use agent: and its id."}

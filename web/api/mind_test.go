@@ -69,7 +69,7 @@ func (m *mind) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
 		}
 		r.Delta(cut, reply.Text[cut:])
 	}
-	reply.Model, reply.Usage = "script", claybot.Usage{Input: 10, Output: 2, LLMCalls: 1}
+	reply.Model, reply.Usage = "script", claybot.Usage{Input: 10, Output: 2, Reasoning: 1, LLMCalls: 1}
 	return reply.Response, nil
 }
 

@@ -40,7 +40,8 @@ func TestCompletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got.Choices) != 1 || got.Choices[0].Message.Content != "re: hello" || got.Choices[0].Message.Role != "assistant" || got.Choices[0].FinishReason != "stop" ||
-		got.Object != "chat.completion" || got.Model != "claybot" || got.Created == 0 || got.Usage.PromptTokens != 10 || got.Usage.CompletionTokens != 2 || got.Usage.TotalTokens != 12 {
+		got.Object != "chat.completion" || got.Model != "claybot" || got.Created == 0 || got.Usage.PromptTokens != 10 || got.Usage.CompletionTokens != 2 || got.Usage.TotalTokens != 12 ||
+		got.Usage.CompletionTokensDetails == nil || got.Usage.CompletionTokensDetails.ReasoningTokens != 1 {
 		t.Errorf("got %+v", got)
 	}
 	// The agent remembers: of a longer conversation only what is new is posted.

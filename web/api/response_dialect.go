@@ -104,7 +104,9 @@ type (
 )
 
 func responseUsage(u claybot.Usage) *responseTokens {
-	return &responseTokens{Input: u.Input, InputDetails: promptTokens{u.CachedInput}, Output: u.Output, Total: u.Input + u.Output}
+	return &responseTokens{
+		Input: u.Input, InputDetails: promptTokens{u.CachedInput}, Output: u.Output, Details: reasonedTokens{u.Reasoning}, Total: u.Input + u.Output,
+	}
 }
 
 // A responseDialect is that of the responses API. It gathers the items of a response, and

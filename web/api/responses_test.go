@@ -16,9 +16,12 @@ type responseBody struct {
 	Output                    []responseItem
 	Error                     *struct{ Code, Message string }
 	Usage                     *struct {
-		Input  int `json:"input_tokens"`
-		Output int `json:"output_tokens"`
-		Total  int `json:"total_tokens"`
+		Input   int `json:"input_tokens"`
+		Output  int `json:"output_tokens"`
+		Total   int `json:"total_tokens"`
+		Details struct {
+			Reasoning int `json:"reasoning_tokens"`
+		} `json:"output_tokens_details"`
 	}
 	Metadata map[string]string
 	Previous string `json:"previous_response_id"`
@@ -60,7 +63,7 @@ func TestResponse(t *testing.T) {
 	token := r.scoped("sdk", "chat")
 	one := r.respond(token, `{"model":"claybot","input":"hello","instructions":"be brief","temperature":1,"metadata":{"a":"b"},"store":true,"tools":[]}`)
 	if one.said() != "re: hello" || one.Object != "response" || one.Status != "completed" || one.Model != "claybot" || one.Metadata["a"] != "b" ||
-		len(one.Output) != 1 || one.Output[0].Type != "message" || one.Usage == nil || one.Usage.Input != 10 || one.Usage.Output != 2 || one.Usage.Total != 12 {
+		len(one.Output) != 1 || one.Output[0].Type != "message" || one.Usage == nil || one.Usage.Input != 10 || one.Usage.Output != 2 || one.Usage.Total != 12 || one.Usage.Details.Reasoning != 1 {
 		t.Errorf("got %+v", one)
 	}
 	agent := r.run(one.run()).AgentID
