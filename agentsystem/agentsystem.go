@@ -183,8 +183,8 @@ func (s *AgentSystem) DeadRoute(r claybot.Route) (why string, since claybot.Time
 }
 
 // Recent implements connectors.GapHandler.
-func (s *AgentSystem) Recent(ctx context.Context, connector string, since time.Time) (chats []connectors.Chat, more int, err error) {
-	return s.receiver.notices.recent(ctx, connector, since)
+func (s *AgentSystem) Recent(ctx context.Context, connector, prefix string, since time.Time) (chats []connectors.Chat, more int, err error) {
+	return s.receiver.notices.recent(ctx, connector, prefix, since)
 }
 
 // Missed implements connectors.GapHandler: each chat concerned gets one notice that

@@ -113,9 +113,12 @@ func TestGapOfManyChats(t *testing.T) {
 			r.post(claybot.User("chat", fmt.Sprint("dm-", i), fmt.Sprint("user", i)), msg(fmt.Sprint(i), "hello"))
 		}
 		after(time.Minute)
-		chats, beyond, err := r.system.Recent(r.Context(), "chat", began)
+		chats, beyond, err := r.system.Recent(r.Context(), "chat", "", began)
 		if err != nil || len(chats) != bound || beyond != more {
 			t.Errorf("%d chats and %d more, %v, want %d and %d", len(chats), beyond, err, bound, more)
+		}
+		if chats, beyond, err = r.system.Recent(r.Context(), "chat", "dm-50", began); err != nil || len(chats) != 4 || beyond != 0 { // dm-50 and 500 to 502
+			t.Errorf("within a prefix: %d chats and %d more, %v", len(chats), beyond, err)
 		}
 		untold, err := r.system.Missed(r.Context(), connectors.Missed{Connector: "chat", From: time.Now(), To: time.Now().Add(25 * time.Hour)})
 		if err != nil || untold != more {

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -40,9 +41,12 @@ type notices struct {
 }
 
 // recent is AgentSystem.Recent.
-func (n *notices) recent(ctx context.Context, connector string, since time.Time) (chats []connectors.Chat, more int, err error) {
+func (n *notices) recent(ctx context.Context, connector, prefix string, since time.Time) (chats []connectors.Chat, more int, err error) {
 	listed := make(map[string]int) // in chats; -1: it is not listed
 	wanted := func(channel string) bool {
+		if !strings.HasPrefix(channel, prefix) {
+			return false
+		}
 		if _, known := listed[channel]; !known && len(chats) == gapChats {
 			listed[channel], more = -1, more+1
 		}

@@ -127,10 +127,10 @@ type Chat struct {
 // A GapHandler is a Handler that can list and notify the chats that a gap
 // affects. Optional.
 type GapHandler interface {
-	// Recent lists the chats of a connector with user messages at or after since, newest
-	// first. The list is bounded: more counts the chats, and threads of listed chats,
-	// that it leaves out. The list is as durable as the messages themselves.
-	Recent(ctx context.Context, connector string, since time.Time) (chats []Chat, more int, err error)
+	// Recent lists the chats of a connector, whose ids begin with prefix, with user messages at
+	// or after since, newest first. The list is bounded: more counts the chats, and threads of
+	// listed chats, that it leaves out. The list is as durable as the messages themselves.
+	Recent(ctx context.Context, connector, prefix string, since time.Time) (chats []Chat, more int, err error)
 	// Missed posts a notice to each chat and returns once all are durable. It is
 	// idempotent: each chat gets one notice for each From. Without Channels, gaps of a
 	// connector that overlap, such as those that several members of a cluster report, are one,

@@ -141,7 +141,7 @@ type patience struct{ failed time.Duration }
 func (b *backfill) list(ctx context.Context, g *connectors.Gap) (all []*conversation) {
 	var back connectors.Backoff
 	for {
-		chats, more, err := b.chats.Recent(ctx, b.cfg.Name, g.From.Add(-activeFor))
+		chats, more, err := b.chats.Recent(ctx, b.cfg.Name, "", g.From.Add(-activeFor))
 		if err != nil {
 			b.log.Warn("failed to list the conversations with missed messages, retrying", "err", err)
 			if !connectors.Sleep(ctx, back.Next(0)) {

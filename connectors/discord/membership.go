@@ -49,7 +49,7 @@ func (r *receiver) everywhere(guild, why string) []job {
 	}
 	when := claybot.Now()
 	return []job{{"guild\x00" + guild, "server", guild, func(ctx context.Context) error {
-		chats, _, err := r.chats.Recent(ctx, r.cfg.Name, time.Now().Add(-activeFor))
+		chats, _, err := r.chats.Recent(ctx, r.cfg.Name, "", time.Now().Add(-activeFor))
 		if err != nil {
 			return err
 		}

@@ -204,7 +204,7 @@ func (b *inbox) Answer(_ context.Context, p connectors.Press) (connectors.PressR
 func (b *inbox) Moved(context.Context, string, string, string, claybot.Time) error { return nil }
 
 // Recent implements connectors.GapHandler.
-func (b *inbox) Recent(context.Context, string, time.Time) ([]connectors.Chat, int, error) {
+func (b *inbox) Recent(context.Context, string, string, time.Time) ([]connectors.Chat, int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.chats, b.more, nil

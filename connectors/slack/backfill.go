@@ -59,7 +59,7 @@ type gapHandler interface {
 // noChats is a gapHandler without chats.
 type noChats struct{ connectors.Handler }
 
-func (noChats) Recent(context.Context, string, time.Time) ([]connectors.Chat, int, error) {
+func (noChats) Recent(context.Context, string, string, time.Time) ([]connectors.Chat, int, error) {
 	return nil, 0, nil
 }
 func (noChats) Missed(context.Context, connectors.Missed) (int, error) { return 0, nil }
@@ -371,7 +371,7 @@ func (b *backfill) found(ctx context.Context, last, now time.Time, old hole) (*h
 	if time.Unix(old.To, 0).After(last) && time.Unix(old.From, 0).Sub(last).Abs() < gapAfter {
 		h.From = old.From // another cluster member found and reported it before
 	}
-	chats, more, err := b.handler.Recent(ctx, b.chat.cfg.Name, last.Add(-activeFor))
+	chats, more, err := b.handler.Recent(ctx, b.chat.cfg.Name, b.self.Team+"/", last.Add(-activeFor))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -30,11 +30,11 @@ type people struct {
 	more   int // further chats that Recent does not list
 }
 
-func (p *people) Recent(_ context.Context, _ string, since time.Time) (chats []connectors.Chat, more int, err error) {
+func (p *people) Recent(_ context.Context, _, prefix string, since time.Time) (chats []connectors.Chat, more int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, in := range slices.Backward(p.got) {
-		if in.message.At.Time().Before(since) {
+		if in.message.At.Time().Before(since) || !strings.HasPrefix(in.to.ChannelID, prefix) {
 			continue
 		}
 		i := slices.IndexFunc(chats, func(c connectors.Chat) bool { return c.ChannelID == in.to.ChannelID })

@@ -189,6 +189,45 @@ func TestWorkspaceRefused(t *testing.T) {
 	})
 }
 
+// After a gap, each workspace reads its own conversations alone: those of others are not there for its token.
+func TestWorkspacesGap(t *testing.T) {
+	inOrg(t, false, func(t *testing.T, o *org) {
+		o.people = &people{inbox: o.inbox}
+		o.start()
+		o.install("T1")
+		o.install("T2")
+		own := map[string]string{"T1": "DU1", "T2": "DU2"}
+		for team, channel := range own {
+			o.slacks[team].DM(strings.TrimPrefix(channel, "D"), "before")
+			if err := o.slacks[team].WaitAcked(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		o.stop()
+		time.Sleep(2 * gapAfter)
+		o.start()
+		time.Sleep(time.Minute)
+		for team, channel := range own {
+			read := append(o.slacks[team].Calls(methodHistory), o.slacks[team].Calls(methodReplies)...)
+			if len(read) == 0 {
+				t.Errorf("%s: no conversation was read", team)
+			}
+			for _, call := range read {
+				if got := call.Form.Get("channel"); got != channel {
+					t.Errorf("%s: the conversation %s was read", team, got)
+				}
+			}
+		}
+		if h := o.Health(); h.State != connectors.StateLive || h.Err != "" {
+			t.Errorf("%+v", h)
+		}
+		if told := o.people.told(); len(told) > 0 {
+			t.Errorf("notices: %q", told)
+		}
+	})
+}
+
 // Members that share the store follow each other: what comes for a workspace that another member has just
 // added is not lost.
 func TestWorkspacesMembers(t *testing.T) {

@@ -38,6 +38,7 @@ type org struct {
 	slacks map[string]*slacktest.Server // by team
 	door   *connectorstest.Doorway
 	inbox  *inbox
+	people *people // nil: the inbox knows no chats
 	kept   *marks
 	logs   *logbook
 	stop   func()
@@ -96,10 +97,13 @@ func (o *org) start() {
 	o.door.Lead(o.Workspaces)
 	ctx, cancel := context.WithCancel(o.t.Context())
 	done := make(chan struct{})
-	c := o.Workspaces
+	c, h := o.Workspaces, connectors.Handler(o.inbox)
+	if o.people != nil {
+		h = o.people
+	}
 	go func() {
 		defer close(done)
-		_ = c.Run(ctx, o.inbox) // its end is the test's
+		_ = c.Run(ctx, h) // its end is the test's
 	}()
 	o.stop = func() { cancel(); <-done }
 	synctest.Wait()

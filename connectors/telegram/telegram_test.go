@@ -36,7 +36,7 @@ type sink struct {
 }
 
 // Recent lists nothing: Telegram cannot be asked for what was missed.
-func (s *sink) Recent(context.Context, string, time.Time) ([]connectors.Chat, int, error) {
+func (s *sink) Recent(context.Context, string, string, time.Time) ([]connectors.Chat, int, error) {
 	return nil, 0, nil
 }
 
