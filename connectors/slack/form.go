@@ -13,6 +13,7 @@ import (
 	slackapi "github.com/slack-go/slack"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/texts"
 )
 
@@ -52,7 +53,7 @@ func roundOf(qs []claybot.Question) form {
 	var all []form
 	for _, q := range qs {
 		f := formOf(q)
-		f.Label = q.Text
+		f.Label = connectors.Render(q.Text, connectors.Style{}) // Slack shows it as it is
 		all = append(all, f)
 	}
 	all[0].More = all[1:]

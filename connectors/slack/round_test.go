@@ -119,6 +119,22 @@ func TestRoundThatDoesNotFit(t *testing.T) {
 	})
 }
 
+// The labels of a form have the words of the questions without the marks of Markdown, which Slack would show.
+func TestRoundLabels(t *testing.T) {
+	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+		w.start(t)
+		channel, _ := w.slack.DM("U1", "hi")
+		asked := w.askRound(t, channel,
+			claybot.Question{ID: "q1", Text: "**Where** to, see [the map](https://example.org)?", Type: claybot.QuestionText},
+			claybot.Question{ID: "q2", Text: "2 * 3 < 7?", Type: claybot.QuestionText})
+		for i, want := range []string{"Where to, see the map (https://example.org)?", "2 * 3 < 7?"} {
+			if got := w.modal(t, "U1", channel, asked[1], answerAll).Inputs[i].Label; got != want {
+				t.Errorf("the label is %q, want %q", got, want)
+			}
+		}
+	})
+}
+
 // A question of yes or no has a menu in the form of a round, with its default, as has one with options.
 func TestRoundYesOrNo(t *testing.T) {
 	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
