@@ -125,3 +125,18 @@ func TestLongCodeRefusedAsFile(t *testing.T) {
 		}
 	})
 }
+
+// Code that has nothing but blank lines is no file: Slack takes none that is empty, and what follows would wait.
+func TestBlankCodeIsNoFile(t *testing.T) {
+	t.Parallel()
+	blank := "Here it is:\n\n```go\n" + strings.Repeat("\n", partLimit+1) + "```\n\nDone."
+	withSnippets(t, func(r *rig, _ *atomic.Bool) {
+		r.mind.plan("go", llmtest.Say(blank))
+		r.start()
+		r.post(ann, msg("go", "go"))
+		after(time.Minute)
+		if got := strings.Join(r.chat.seen(), ""); got != blank {
+			t.Errorf("people see %q", got)
+		}
+	})
+}

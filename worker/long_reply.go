@@ -30,7 +30,7 @@ func (e *ending) snippets(text string) (string, []claybot.FileReference) {
 	var files []claybot.FileReference
 	at := 0
 	for _, code := range connectors.OutlineOf(text).Code {
-		if len(chat.Split(text[code.From:code.To])) == 1 {
+		if strings.TrimSpace(code.Text) == "" || len(chat.Split(text[code.From:code.To])) == 1 {
 			continue
 		}
 		file := connectors.CodeFile(code, len(files)+1)
