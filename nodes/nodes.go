@@ -1,6 +1,6 @@
 // Package nodes describes what is configured as the nodes of a graph: connectors, schedules,
-// workflows, models, profiles, MCP servers, workspaces and sinks, how each one does, and what it uses. It
-// keeps which of them operators have stopped.
+// workflows, profiles, models, groups of tools, MCP servers, workspaces and sinks, how each one does, and
+// what it uses. It keeps which of them operators have stopped.
 package nodes
 
 import (
@@ -18,12 +18,13 @@ const (
 	Agent     = "agent"     // one conversation, by its id; listed where it is stopped
 	Profile   = "profile"   // what agents are made of
 	Model     = "model"
-	MCP       = "mcp" // a server that agents have tools of
+	Tools     = "tools" // a group of claybot's own tools
+	MCP       = "mcp"   // a server that agents have tools of
 	Workspace = "workspace"
 	Relay     = "relay" // a sink of events
 )
 
-var kinds = []string{Connector, Schedule, Flow, Agent, Profile, Model, MCP, Workspace, Relay}
+var kinds = []string{Connector, Schedule, Flow, Agent, Profile, Model, Tools, MCP, Workspace, Relay}
 
 // A Key names a node.
 type Key struct {
@@ -33,6 +34,11 @@ type Key struct {
 
 // String returns kind/name.
 func (k Key) String() string { return k.Kind + "/" + k.Name }
+
+// Compare orders nodes by kind and name.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(cmp.Compare(slices.Index(kinds, k.Kind), slices.Index(kinds, other.Kind)), cmp.Compare(k.Name, other.Name))
+}
 
 // The states of a node.
 const (
@@ -86,9 +92,7 @@ func Settle(all []Node) {
 			all[i].lack(by)
 		}
 	}
-	slices.SortFunc(all, func(a, b Node) int {
-		return cmp.Or(cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(all, func(a, b Node) int { return a.Compare(b.Key) })
 }
 
 // lack says what a running node lacks.

@@ -20,6 +20,7 @@ const (
 	FaultUnknown     = "unknown_tool"
 	FaultArguments   = "invalid_arguments"
 	FaultForbidden   = "forbidden" // the agent has no permission
+	FaultStopped     = "stopped"   // an operator has stopped what the tool belongs to
 	FaultInternal    = "internal"  // a mistake in the tool
 	FaultFailed      = "failed"    // an error of the tool that says nothing else
 )
@@ -173,7 +174,7 @@ func (g *Guard) Done(user, tool string, f *Fault) {
 		return
 	}
 	switch f.Code {
-	case FaultUnknown, FaultArguments, FaultForbidden, FaultInterrupted, FaultCircuit:
+	case FaultUnknown, FaultArguments, FaultForbidden, FaultStopped, FaultInterrupted, FaultCircuit:
 		return
 	}
 	s.failures++

@@ -160,6 +160,7 @@ var doctorCodes = []doctorCode{
 	{"check-failing", "a check of the daemon failed", "read its log: claybot service logs, or the output of claybot serve", inChats},
 	{"sink-failing", "a sink of events does not take them", "look at it with: claybot status", inChats},
 	{"sink-silent", "a sink of events, or the collector of traces, did not answer the doctor", "look at its address in the configuration, and whether its server runs", false},
+	{"node-stopped", "an operator has stopped a part of claybot", "", false},
 	{"mcp-failing", "an MCP server does not work", "look at it with: claybot mcp list", inChats},
 	{"mcp-program-missing", "this machine lacks what an MCP server with where: host runs", "", inChats},
 	{"connector-failing", "a connector does not work", "correct that; then look at it with: claybot status", inChats},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/texts"
@@ -48,6 +49,7 @@ func (d *daemon) findings(st overview.Status) []overview.Finding {
 		connectorFindings(l, x)
 	}
 	d.serverFindings(l)
+	d.stoppedFindings(l)
 	for _, x := range st.Sinks {
 		switch part := (texts.Part{Kind: texts.PartSink, Name: x.Name}); {
 		case x.Error != "":
@@ -148,6 +150,22 @@ func (d *daemon) serverFindings(l *findingList) {
 			l.wrong("MCP server "+x.Name, part, overview.LevelWarning, "mcp-failing", serverLine(x), "")
 		case x.State == mcp.StateConnected:
 			l.works("MCP server "+x.Name, part)
+		}
+	}
+}
+
+// stoppedFindings are about what operators have stopped.
+func (d *daemon) stoppedFindings(l *findingList) {
+	for _, k := range slices.SortedFunc(slices.Values(d.stores.orders.All()), nodes.Key.Compare) {
+		what := k.String()
+		switch k.Kind { // as the status names them
+		case nodes.Connector, nodes.Schedule:
+			what = k.Name
+		case nodes.MCP:
+			what = "MCP server " + k.Name
+		}
+		if o := d.stores.orders.Stopped(k); o != nil { // it may be started just now
+			l.wrong(what, texts.Part{}, overview.LevelWarning, "node-stopped", stoppedBy(*o), nodes.Fix(k))
 		}
 	}
 }

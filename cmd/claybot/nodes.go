@@ -12,9 +12,9 @@ import (
 )
 
 type nodesCmd struct {
-	List    nodesListCmd    `cmd:"" default:"withargs" eg:"nodes\nnodes list --mermaid" help:"List what is configured: connectors, schedules, workflows, profiles, models, MCP servers, workspaces and relays, and stopped agents."`
+	List    nodesListCmd    `cmd:"" default:"withargs" eg:"nodes\nnodes list --mermaid" help:"List what is configured: connectors, schedules, workflows, profiles, models, groups of tools, MCP servers, workspaces and relays, and stopped agents."`
 	Start   nodesStartCmd   `cmd:"" eg:"nodes start telegram" help:"Start a stopped node."`
-	Stop    nodesStopCmd    `cmd:"" eg:"nodes stop telegram\nnodes stop mcp/github\nnodes stop model/gpt-5-mini" help:"Stop a node until it is started again, also after a restart of the daemon."`
+	Stop    nodesStopCmd    `cmd:"" eg:"nodes stop telegram\nnodes stop mcp/github\nnodes stop tools/web\nnodes stop model/gpt-5-mini" help:"Stop a node until it is started again, also after a restart of the daemon."`
 	Restart nodesRestartCmd `cmd:"" eg:"nodes restart telegram" help:"End a node and start it again."`
 	Test    nodesTestCmd    `cmd:"" eg:"nodes test model/gpt-5-mini" help:"Ask the platform, server or model of a node whether it works."`
 }
@@ -46,13 +46,20 @@ func (c nodesListCmd) Run(e *env) error {
 	})
 }
 
-// usesOf names what a node uses.
+// usesOf names what a node uses, as kind/name,name.
 func usesOf(n nodes.Node) string {
-	all := make([]string, len(n.Uses))
+	var b strings.Builder
 	for i, k := range n.Uses {
-		all[i] = k.String()
+		switch {
+		case i == 0:
+			b.WriteString(k.String())
+		case k.Kind == n.Uses[i-1].Kind:
+			b.WriteString("," + k.Name)
+		default:
+			b.WriteString(" " + k.String())
+		}
 	}
-	return strings.Join(all, " ")
+	return b.String()
 }
 
 // Run starts a node.

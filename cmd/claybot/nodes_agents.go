@@ -17,13 +17,13 @@ import (
 func (d nodeDesk) stoppable(n *nodes.Node) {
 	n.Can = append([]string{nodes.Start, nodes.Stop}, n.Can...)
 	if n.Stopped = d.stores.orders.Stopped(n.Key); n.Stopped != nil {
-		n.State, n.Text = nodes.Stopped, stoppedBy(n.Key, *n.Stopped)
+		n.State, n.Text = nodes.Stopped, stoppedBy(*n.Stopped)+"; "+nodes.Fix(n.Key)
 	}
 }
 
-// stoppedBy says who stopped a node, and how it is started.
-func stoppedBy(k nodes.Key, o nodes.Order) string {
-	return fmt.Sprintf("stopped by %s at %s; %s", o.By, moment(o.At.Time()), nodes.Fix(k))
+// stoppedBy says who stopped a node, and when.
+func stoppedBy(o nodes.Order) string {
+	return fmt.Sprintf("stopped by %s at %s", o.By, moment(o.At.Time()))
 }
 
 // agentNode returns an agent as a node; storage.ErrNotFound.
@@ -82,7 +82,7 @@ func (d *daemon) agentStopped(a claybot.Agent) string {
 	}
 	for _, k := range keys {
 		if order := d.stores.orders.Stopped(k); order != nil {
-			return k.String() + ": " + stoppedBy(k, *order)
+			return k.String() + ": " + stoppedBy(*order) + "; " + nodes.Fix(k)
 		}
 	}
 	return ""

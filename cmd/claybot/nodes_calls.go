@@ -131,7 +131,7 @@ func stopped(k nodes.Key) string {
 	switch k.Kind {
 	case nodes.Schedule:
 		return k.String() + " is stopped: nothing starts at its time until it is started again."
-	case nodes.MCP:
+	case nodes.MCP, nodes.Tools:
 		return k.String() + " is stopped: agents have none of its tools until it is started again."
 	case nodes.Model, nodes.Profile:
 		return k.String() + " is stopped: runs that have begun go on, and messages for its agents wait until it is started again."

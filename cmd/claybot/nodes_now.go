@@ -104,7 +104,7 @@ func profilesOf(c *configs.Config, connector string) []nodes.Key {
 	return keys
 }
 
-// profileNodes are the profiles and the models that they use.
+// profileNodes are the profiles, and the models and groups of tools that they use.
 func (d nodeDesk) profileNodes(c *configs.Config) (list []nodes.Node) {
 	models, keys := make(map[string]nodes.Node), modelKeys(c)
 	for _, name := range slices.Sorted(maps.Keys(c.Agents.Profiles)) {
@@ -116,6 +116,7 @@ func (d nodeDesk) profileNodes(c *configs.Config) (list []nodes.Node) {
 			n.State, n.Text = nodes.Off, why
 		}
 		d.stoppable(&n)
+		n.Uses = append(n.Uses, d.tooling.box.nodesOf(name)...)
 		for _, s := range c.Tools.MCP {
 			if p.Tools == nil || slices.ContainsFunc(p.Tools, func(t string) bool { return strings.HasPrefix(t, s.Name+"_") || t == "mcp:"+s.Name }) {
 				n.Uses = append(n.Uses, nodes.Key{Kind: nodes.MCP, Name: s.Name})
@@ -126,7 +127,7 @@ func (d nodeDesk) profileNodes(c *configs.Config) (list []nodes.Node) {
 		}
 		list = append(list, n)
 	}
-	return slices.AppendSeq(list, maps.Values(models))
+	return slices.Concat(list, slices.Collect(maps.Values(models)), d.toolNodes(list))
 }
 
 // modelNode is a model with the routes that follow it when it fails.
@@ -176,13 +177,14 @@ var serverStates = map[string]string{
 
 func (d nodeDesk) serverNodes() (list []nodes.Node) {
 	for _, s := range d.tooling.servers.manager.Status() {
-		n := nodes.Node{Key: nodes.Key{Kind: nodes.MCP, Name: s.Name}, Type: s.Transport, State: serverStates[s.State], Can: []string{nodes.Start, nodes.Stop, nodes.Restart, nodes.Test}}
+		n := nodes.Node{Key: nodes.Key{Kind: nodes.MCP, Name: s.Name}, Type: s.Transport, State: serverStates[s.State], Can: []string{nodes.Restart, nodes.Test}}
 		if n.State != nodes.Running {
 			n.Text = s.LastError
 		}
 		if s.State == mcp.StateLogin {
 			n.Text = "it wants a login: claybot mcp login " + s.Name
 		}
+		d.stoppable(&n)
 		list = append(list, n)
 	}
 	return list

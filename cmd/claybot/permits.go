@@ -30,6 +30,9 @@ func (b *toolbox) permit(a claybot.Agent) tools.Permit {
 		if why := tools.Forbids(p, spec, online); why != "" {
 			return errors.New(why)
 		}
+		if fault := b.withheld(spec); fault != nil {
+			return fault
+		}
 		if spec.Name == tools.RequestPermission && args != nil {
 			return questions.Requestable(p, args)
 		}

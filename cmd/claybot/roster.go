@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -50,7 +49,7 @@ func (c stoppedConnector) Health() connectors.Health {
 	if c.order == (nodes.Order{}) {
 		return connectors.Health{State: connectors.StateStarting}
 	}
-	return connectors.Health{State: connectors.StateOff, Err: fmt.Sprintf("stopped by %s at %s; start it: claybot nodes start %s", c.order.By, moment(c.order.At.Time()), c.Name())}
+	return connectors.Health{State: connectors.StateOff, Err: stoppedBy(c.order) + "; start it: claybot nodes start " + c.Name()}
 }
 
 // pause stops a connector, or starts it again, without an order.

@@ -196,8 +196,13 @@ func mayUseHeartbeats(d claybot.Descriptor, p configs.Profile) bool {
 func (b *toolbox) set(d claybot.Descriptor, deep *claybot.Deep, skills bool) toolSet {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c, served := b.config.Load(), b.tooling.servers.manager.Generation()
-	p := c.Profile(d)
+	c := b.config.Load()
+	return b.setOf(c, c.Profile(d), d, deep, skills)
+}
+
+// setOf is set for a profile. The caller holds the lock.
+func (b *toolbox) setOf(c *configs.Config, p configs.Profile, d claybot.Descriptor, deep *claybot.Deep, skills bool) toolSet {
+	served := b.tooling.servers.manager.Generation()
 	key := boxKey{p.Name, "", d.Type, mayUseHeartbeats(d, p), skills, p.Workspace.Provider != configs.Off}
 	if deep != nil {
 		said, _ := json.Marshal(deep) // texts always marshal
