@@ -125,6 +125,9 @@ func (p *publisher) round(ctx context.Context) bool {
 	})
 	worked := false
 	for _, u := range p.turns(backlog) {
+		if p.relay.stopped(p.name) != "" {
+			return false // before each batch: what it has already comes to its end
+		}
 		last, err := p.publish(ctx, u)
 		if err != nil {
 			p.failed(ctx, u, last, err)

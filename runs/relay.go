@@ -72,6 +72,9 @@ type Relay struct {
 	// Partial says that Sinks may lack some, whose settings are invalid at present: what
 	// the store keeps for others is not forgotten.
 	Partial bool
+	// Stopped is asked before each batch why an operator has stopped a sink; empty: none has. Until
+	// then, what the sink is to be told waits in the store. nil: none is ever stopped.
+	Stopped func(sink string) string
 	Log     *slog.Logger // nil: silent
 	// Turn is asked before each round where several nodes share the store: one of
 	// them may tell a sink at a time (SinkClaim). It claims the right and returns a
@@ -99,6 +102,8 @@ type SinkHealth struct {
 	Oldest  claybot.Time `json:"oldest,omitempty"`
 	// Error is what is wrong, in words; empty when nothing is.
 	Error string `json:"error,omitempty"`
+	// Stopped is by whom the sink was stopped, and how it is started; empty: by none.
+	Stopped string `json:"stopped,omitempty"`
 	// Standby: another node tells the sink, and knows the rest.
 	Standby bool `json:"standby,omitempty"`
 }
@@ -147,11 +152,22 @@ func (r *Relay) Health() []SinkHealth {
 	out := make([]SinkHealth, 0, len(r.Sinks))
 	for name := range r.Sinks {
 		h := r.health[name]
-		h.Name = name
+		h.Name, h.Stopped = name, r.stopped(name)
+		if h.Stopped != "" {
+			h.Error = ""
+		}
 		out = append(out, h)
 	}
 	slices.SortFunc(out, func(a, b SinkHealth) int { return strings.Compare(a.Name, b.Name) })
 	return out
+}
+
+// stopped returns why a sink is stopped; empty: it is not.
+func (r *Relay) stopped(sink string) string {
+	if r.Stopped == nil {
+		return ""
+	}
+	return r.Stopped(sink)
 }
 
 func (r *Relay) report(name string, change func(*SinkHealth)) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,7 +70,13 @@ func (p *place) tried() []time.Duration {
 // relay publishes to sinks until the function that it returns is called.
 func (r *rig) relay(sinks map[string]runs.Sink) (*runs.Relay, func()) {
 	r.t.Helper()
-	re := &runs.Relay{Store: r.db, Hub: r.hub, Sinks: sinks}
+	return r.relaying(&runs.Relay{Sinks: sinks})
+}
+
+// relaying is relay of a Relay without a store.
+func (r *rig) relaying(re *runs.Relay) (*runs.Relay, func()) {
+	r.t.Helper()
+	re.Store, re.Hub = r.db, r.hub
 	cause := errors.New("the end of the test")
 	ctx, cancel := context.WithCancelCause(r.t.Context())
 	done := make(chan error, 1)
@@ -214,6 +221,48 @@ func TestSinkRecovers(t *testing.T) {
 		if h := re.Health()[0]; h.Error != "" || h.Backlog != 0 {
 			t.Errorf("health %+v", h)
 		}
+	})
+}
+
+// A stopped sink is told of nothing, over a restart as well, and of all in order once it is started; its
+// failures are then no longer shown.
+func TestSinkStopped(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		var why atomic.Value
+		why.Store("")
+		p, other := newPlace(nil), newPlace(nil)
+		begin := func() (*runs.Relay, func()) {
+			return r.relaying(&runs.Relay{Sinks: map[string]runs.Sink{"place": p, "other": other}, Stopped: func(sink string) string {
+				if sink == "other" {
+					return ""
+				}
+				return why.Load().(string)
+			}})
+		}
+		re, stop := begin()
+		l := r.start()
+		l.add(3)
+		synctest.Wait()
+		why.Store("stopped by boss")
+		l.add(300)
+		time.Sleep(time.Minute)
+		wantSeqs(t, "stopped", p.got(l.id), span(1, 4))
+		wantSeqs(t, "another sink", other.got(l.id), span(1, 304))
+		if h := re.Health()[1]; h.Stopped != "stopped by boss" || h.Backlog != 1 || h.Error != "" {
+			t.Errorf("health %+v", h)
+		}
+		stop()
+		r.reopen()
+		l.rig = r
+		_, stop = begin()
+		defer stop()
+		l.resume()
+		l.finish()
+		time.Sleep(time.Minute)
+		wantSeqs(t, "after a restart", p.got(l.id), span(1, 4))
+		why.Store("")
+		time.Sleep(time.Second)
+		wantSeqs(t, "started", p.got(l.id), span(1, l.seq))
 	})
 }
 

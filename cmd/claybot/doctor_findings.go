@@ -54,7 +54,7 @@ func (d *daemon) findings(st overview.Status) []overview.Finding {
 		switch part := (texts.Part{Kind: texts.PartSink, Name: x.Name}); {
 		case x.Error != "":
 			l.wrong("sink "+x.Name, part, overview.LevelWarning, "sink-failing", sinkLine(x), "")
-		case !x.Standby && x.Success != 0:
+		case !x.Standby && x.Stopped == "" && x.Success != 0:
 			l.works("sink "+x.Name, part)
 		}
 	}
@@ -163,6 +163,8 @@ func (d *daemon) stoppedFindings(l *findingList) {
 			what = k.Name
 		case nodes.MCP:
 			what = "MCP server " + k.Name
+		case nodes.Relay:
+			what = "sink " + k.Name
 		}
 		if o := d.stores.orders.Stopped(k); o != nil { // it may be started just now
 			l.wrong(what, texts.Part{}, overview.LevelWarning, "node-stopped", stoppedBy(*o), nodes.Fix(k))

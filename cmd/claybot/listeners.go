@@ -168,7 +168,7 @@ func newRelay(config *settings, s *stores, system *agentsystem.AgentSystem) *run
 			return slices.ContainsFunc(config.Load().Telemetry.Relay, func(now configs.Sink) bool { return now.Name == x.Name })
 		}}
 	}
-	relay := &runs.Relay{Store: s.db, Hub: s.hub, Sinks: sinks, Partial: config.began.RelayPartial(), Log: s.log}
+	relay := &runs.Relay{Store: s.db, Hub: s.hub, Sinks: sinks, Partial: config.began.RelayPartial(), Log: s.log, Stopped: s.sinkStopped}
 	if s.shared != nil {
 		relay.Turn = system.Turn
 	}

@@ -133,6 +133,8 @@ func stopped(k nodes.Key) string {
 		return k.String() + " is stopped: nothing starts at its time until it is started again."
 	case nodes.MCP, nodes.Tools:
 		return k.String() + " is stopped: agents have none of its tools until it is started again."
+	case nodes.Relay:
+		return k.String() + " is stopped: events for it wait, and are sent when it is started again."
 	case nodes.Model, nodes.Profile:
 		return k.String() + " is stopped: runs that have begun go on, and messages for its agents wait until it is started again."
 	case nodes.Agent:
@@ -243,6 +245,15 @@ func (d *daemon) testModel(ctx context.Context, name string) error {
 // orderOf returns the order that stops a connector; nil for none.
 func (d *daemon) orderOf(name string) *nodes.Order {
 	return d.stores.orders.Stopped(keyOfConnector(name))
+}
+
+// sinkStopped returns why an operator has stopped a sink of events; empty: none has.
+func (s *stores) sinkStopped(name string) string {
+	k := nodes.Key{Kind: nodes.Relay, Name: name}
+	if order := s.orders.Stopped(k); order != nil {
+		return stoppedBy(*order) + "; " + nodes.Fix(k)
+	}
+	return ""
 }
 
 var _ web.Nodes = nodeDesk{}

@@ -37,6 +37,7 @@ func (d nodeDesk) Nodes(ctx context.Context) ([]nodes.Node, error) {
 		if s.Error != "" {
 			n.State, n.Text = nodes.Failed, s.Error
 		}
+		d.stoppable(&n)
 		all = append(all, n)
 	}
 	for i := range all {

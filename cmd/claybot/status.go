@@ -149,7 +149,7 @@ func sinkLine(s runs.SinkHealth) string {
 	if s.Backlog > 0 {
 		line = count(s.Backlog, "run") + " behind"
 	}
-	return join(": ", line, s.Error)
+	return join(": ", line, s.Error, s.Stopped)
 }
 
 func checkLine(c overview.CheckStatus) string {

@@ -436,15 +436,16 @@ func TestHealthSinks(t *testing.T) {
 		{Name: "slow", Success: 1000, Backlog: 2, Oldest: 2000},
 		{Name: "dead", Backlog: 1, Error: "no route to host"},
 		{Name: "theirs", Standby: true},
+		{Name: "held", Backlog: 1, Stopped: "stopped by boss"},
 	}
-	for i, want := range []string{"working", "no events yet", "catching up", "failing, retrying", "sent by another member"} {
+	for i, want := range []string{"working", "no events yet", "catching up", "failing, retrying", "sent by another member", "stopped by an operator"} {
 		if got := markOf(sinks[i]).Words; got != want {
 			t.Errorf("%s %s, want %s", sinks[i].Name, got, want)
 		}
 	}
 	v := viewHealth(viewer{web.Read}, overview.Status{OutsideStatus: overview.OutsideStatus{Model: overview.ModelStatus{Name: "m"}, Sinks: sinks}})
 	html := rendered(t, b, pageCase{"health", "main", v})
-	for _, want := range []string{"1 event sink does not accept events.", "events of 2 runs, oldest from <time", "no route to host", "none since the start"} {
+	for _, want := range []string{"1 event sink does not accept events.", "events of 2 runs, oldest from <time", "no route to host", "stopped by boss", "none since the start"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("health does not say %q", want)
 		}

@@ -222,6 +222,8 @@ func markOf(v any) mark {
 		switch {
 		case v.Error != "":
 			return mark{"warn", "failing, retrying"}
+		case v.Stopped != "":
+			return nodeMarks[nodes.Stopped]
 		case v.Standby:
 			return mark{"calm", "sent by another member"}
 		case v.Backlog > 0:
