@@ -77,7 +77,7 @@ func (m *mcpServers) pipe(ctx context.Context, server mcp.Server, cmd workspace.
 	if p := server.Container.Provider; p == configs.Off || p == "" {
 		return nil, errNoWorkspace
 	}
-	ws, err := m.workspaces.manager.Open(ctx, server.Container)
+	ws, err := m.workspaces.openOf(ctx, server.Container)
 	if err != nil {
 		return nil, err
 	}

@@ -133,6 +133,8 @@ func stopped(k nodes.Key) string {
 		return k.String() + " is stopped: nothing starts at its time until it is started again."
 	case nodes.MCP, nodes.Tools:
 		return k.String() + " is stopped: agents have none of its tools until it is started again."
+	case nodes.Workspace:
+		return k.String() + " is stopped: commands that run go on, and tools that need a workspace say so until it is started again."
 	case nodes.Relay:
 		return k.String() + " is stopped: events for it wait, and are sent when it is started again."
 	case nodes.Model, nodes.Profile:
@@ -167,6 +169,9 @@ func (d *daemon) test(ctx context.Context, n nodes.Node) (done web.NodeDone, err
 	case nodes.Model:
 		err = d.testModel(ctx, n.Name)
 		done.Text = "the model answers"
+	case nodes.Workspace:
+		err = d.tooling.workspaces.manager.Check(ctx, n.Name)
+		done.Text = "workspaces can be opened"
 	default:
 		v, verifies := d.roster.of(n.Name).(connectors.Verifier)
 		if !verifies { // it went just now

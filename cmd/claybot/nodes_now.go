@@ -199,10 +199,11 @@ func (d nodeDesk) workspaceNodes(ctx context.Context, c *configs.Config) (list [
 	ctx, cancel := context.WithTimeout(ctx, providerTime)
 	defer cancel()
 	for _, name := range providersOf(c) {
-		n := nodes.Node{Key: nodes.Key{Kind: nodes.Workspace, Name: name}, State: nodes.Running}
+		n := nodes.Node{Key: nodes.Key{Kind: nodes.Workspace, Name: name}, State: nodes.Running, Can: []string{nodes.Test}}
 		if err := d.tooling.workspaces.manager.Check(ctx, name); err != nil {
 			n.State, n.Text = nodes.Failed, err.Error()
 		}
+		d.stoppable(&n)
 		list = append(list, n)
 	}
 	return list

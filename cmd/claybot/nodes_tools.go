@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -37,14 +38,23 @@ func (b *toolbox) nodesOf(profile string) (keys []nodes.Key) {
 	return keys
 }
 
-// withheld says to a model that an operator has stopped what a tool belongs to; nil: none has.
-func (b *toolbox) withheld(spec tools.Spec) error {
+// withheld says to a model that an operator has stopped what a call of a tool needs; nil: none has. nil
+// args stand for the list of tools, where only those of a stopped group are missing.
+func (b *toolbox) withheld(a claybot.Agent, spec tools.Spec, args json.RawMessage) error {
 	k := toolNode(spec)
-	if b.stores.orders.Stopped(k) == nil {
+	err := withheld(b.stores.orders, k, "the tools of the group "+k.Name)
+	if err == nil && args != nil && slices.Contains(spec.Scopes, tools.ScopeBrowser) { // an open one opens no workspace
+		err = b.tooling.workspaces.withheld(b.config.profile(a).Workspace.Provider)
+	}
+	return err
+}
+
+// withheld says to a model that an operator has stopped a node, which what names; nil: none has.
+func withheld(orders *nodes.Orders, k nodes.Key, what string) error {
+	if orders.Stopped(k) == nil {
 		return nil
 	}
-	return &tools.Fault{Code: tools.FaultStopped, Text: fmt.Sprintf(
-		"%s was not called: an operator has stopped the tools of the group %s; only an operator can start them: claybot nodes start %s", spec.Name, k.Name, k)}
+	return &tools.Fault{Code: tools.FaultStopped, Text: fmt.Sprintf("nothing was done: an operator has stopped %s; only an operator can start them: claybot nodes start %s", what, k)}
 }
 
 // toolNodes are the groups of tools that profiles use.

@@ -30,7 +30,7 @@ func (b *toolbox) permit(a claybot.Agent) tools.Permit {
 		if why := tools.Forbids(p, spec, online); why != "" {
 			return errors.New(why)
 		}
-		if fault := b.withheld(spec); fault != nil {
+		if fault := b.withheld(a, spec, args); fault != nil {
 			return fault
 		}
 		if spec.Name == tools.RequestPermission && args != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/claybot/claybot/devices"
 	"github.com/claybot/claybot/devices/chromium"
 	"github.com/claybot/claybot/egress"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/workspace"
@@ -37,6 +38,7 @@ type workspaces struct {
 	id      string // of this installation, by which it knows its containers
 	docker  *docker.Provider
 	manager *workspace.Manager
+	orders  *nodes.Orders
 	addr    func() string // at which the daemon listens
 	// audience returns who can read what a call comes to.
 	audience func(tools.Env) claybot.Audience
@@ -49,7 +51,7 @@ func newWorkspaces(ctx context.Context, config *settings, s *stores, addr func()
 	if err != nil {
 		return nil, err
 	}
-	w := &workspaces{config: config, log: s.log, id: id, addr: addr}
+	w := &workspaces{config: config, log: s.log, id: id, addr: addr, orders: s.orders}
 	relay := docker.Relay{Args: []string{relayCommand}}
 	if relay.Path, err = os.Executable(); err != nil {
 		w.log.Warn("workspace network allowlist unavailable", "err", err)
@@ -211,7 +213,20 @@ func (w *workspaces) open(ctx context.Context, env tools.Env) (workspace.Workspa
 	if !ok {
 		return nil, errNoWorkspace
 	}
+	return w.openOf(ctx, want)
+}
+
+// openOf opens a workspace, unless an operator has stopped its provider.
+func (w *workspaces) openOf(ctx context.Context, want workspace.Want) (workspace.Workspace, error) {
+	if err := w.withheld(want.Provider); err != nil {
+		return nil, err
+	}
 	return w.manager.Open(ctx, want)
+}
+
+// withheld says to a model that an operator has stopped a provider of workspaces; nil: none has.
+func (w *workspaces) withheld(provider string) error {
+	return withheld(w.orders, nodes.Key{Kind: nodes.Workspace, Name: provider}, "the workspaces of "+provider)
 }
 
 // name describes where the tools of an agent act, without opening it. Approvals are bound
