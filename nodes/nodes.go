@@ -1,6 +1,6 @@
 // Package nodes describes what is configured as the nodes of a graph: connectors, schedules,
-// workflows, profiles, models, groups of tools, MCP servers, workspaces and sinks, how each one does, and
-// what it uses. It keeps which of them operators have stopped.
+// workflows, profiles, models, groups of tools, MCP servers, workspaces, notes, skills and sinks, how each
+// one does, and what it uses. It keeps which of them operators have stopped.
 package nodes
 
 import (
@@ -21,10 +21,12 @@ const (
 	Tools     = "tools" // a group of claybot's own tools
 	MCP       = "mcp"   // a server that agents have tools of
 	Workspace = "workspace"
+	Memory    = "memory" // the notes of agents
+	Skills    = "skills"
 	Relay     = "relay" // a sink of events
 )
 
-var kinds = []string{Connector, Schedule, Flow, Agent, Profile, Model, Tools, MCP, Workspace, Relay}
+var kinds = []string{Connector, Schedule, Flow, Agent, Profile, Model, Tools, MCP, Workspace, Memory, Skills, Relay}
 
 // A Key names a node.
 type Key struct {

@@ -12,7 +12,7 @@ import (
 )
 
 type nodesCmd struct {
-	List    nodesListCmd    `cmd:"" default:"withargs" eg:"nodes\nnodes list --mermaid" help:"List what is configured: connectors, schedules, workflows, profiles, models, groups of tools, MCP servers, workspaces and relays, and stopped agents."`
+	List    nodesListCmd    `cmd:"" default:"withargs" eg:"nodes\nnodes list --mermaid" help:"List what is configured: connectors, schedules, workflows, profiles, models, groups of tools, MCP servers, workspaces, notes, skills and relays, and stopped agents."`
 	Start   nodesStartCmd   `cmd:"" eg:"nodes start telegram" help:"Start a stopped node."`
 	Stop    nodesStopCmd    `cmd:"" eg:"nodes stop telegram\nnodes stop mcp/github\nnodes stop tools/web\nnodes stop model/gpt-5-mini" help:"Stop a node until it is started again, also after a restart of the daemon."`
 	Restart nodesRestartCmd `cmd:"" eg:"nodes restart telegram" help:"End a node and start it again."`

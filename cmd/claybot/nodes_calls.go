@@ -48,6 +48,11 @@ func (d *daemon) followOrders(ctx context.Context) {
 // applyOrders ends what is stopped, and begins what is not.
 func (d *daemon) applyOrders(ctx context.Context) {
 	d.tooling.servers.apply()
+	for _, s := range d.tooling.servers.manager.Status() {
+		if s.State == mcp.StateWaiting { // perhaps for workspaces that were stopped
+			_ = d.tooling.servers.manager.Retry(s.Name) // it may be gone just now
+		}
+	}
 	d.replace(ctx)
 	if err := d.system.Reschedule(ctx); err != nil {
 		d.log.Error("failed to start agents that were stopped; they start in a while", "err", err)
@@ -135,6 +140,10 @@ func stopped(k nodes.Key) string {
 		return k.String() + " is stopped: agents have none of its tools until it is started again."
 	case nodes.Workspace:
 		return k.String() + " is stopped: commands that run go on, and tools that need a workspace say so until it is started again."
+	case nodes.Memory:
+		return k.String() + " is stopped: agents read and write none until they are started again; operators still do."
+	case nodes.Skills:
+		return k.String() + " is stopped: agents are offered none, and people have none of their commands, until they are started again."
 	case nodes.Relay:
 		return k.String() + " is stopped: events for it wait, and are sent when it is started again."
 	case nodes.Model, nodes.Profile:

@@ -4,16 +4,26 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/tools"
 )
 
+// The nodes of what agents remember beyond their conversations, and of the skills.
+var (
+	notesNode  = nodes.Key{Kind: nodes.Memory, Name: "notes"}
+	skillsNode = nodes.Key{Kind: nodes.Skills, Name: "skills"}
+)
+
 // toolNode is the node whose stop takes a tool away; the zero Key for one that has none, or that of
 // an MCP server, which has its own.
 func toolNode(spec tools.Spec) nodes.Key {
 	group := spec.Group()
+	if slices.Contains(spec.Scopes, skillsNode.Name) {
+		return skillsNode
+	}
 	if group == "" || spec.Source != "" {
 		return nodes.Key{}
 	}
@@ -22,6 +32,7 @@ func toolNode(spec tools.Spec) nodes.Key {
 
 // nodesOf are the nodes of the tools that a profile gives to the agents of people, stopped or not.
 func (b *toolbox) nodesOf(profile string) (keys []nodes.Key) {
+	skills := b.stores.skills().Exists()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.config.Load()
@@ -29,21 +40,35 @@ func (b *toolbox) nodesOf(profile string) (keys []nodes.Key) {
 	if !ok { // it went just now
 		return nil
 	}
-	set := b.setOf(c, p, claybot.Descriptor{Type: claybot.AgentUser}, nil, b.stores.skills().Exists())
+	set := b.setOf(c, p, claybot.Descriptor{Type: claybot.AgentUser}, nil, skills)
 	for _, g := range set.Groups() {
 		if k := toolNode(g.Tools[0]); k != (nodes.Key{}) {
 			keys = append(keys, k)
 		}
 	}
+	if !p.Notes.Off {
+		keys = append(keys, notesNode)
+	}
+	if spec, ok := set.Spec(tools.UseSkill); ok && !spec.Hidden {
+		keys = append(keys, skillsNode)
+	}
 	return keys
 }
 
 // withheld says to a model that an operator has stopped what a call of a tool needs; nil: none has. nil
-// args stand for the list of tools, where only those of a stopped group are missing.
+// args stand for the list of tools, where only those of a stopped group and of skills are missing.
 func (b *toolbox) withheld(a claybot.Agent, spec tools.Spec, args json.RawMessage) error {
-	k := toolNode(spec)
-	err := withheld(b.stores.orders, k, "the tools of the group "+k.Name)
-	if err == nil && args != nil && slices.Contains(spec.Scopes, tools.ScopeBrowser) { // an open one opens no workspace
+	k, orders := toolNode(spec), b.stores.orders
+	what := "the tools of the group " + k.Name
+	if k == skillsNode {
+		what = "the skills"
+	}
+	err := withheld(orders, k, what)
+	switch {
+	case err != nil || args == nil || spec.Source != "":
+	case strings.HasPrefix(spec.Name, "memory_"):
+		err = withheld(orders, notesNode, "the notes")
+	case slices.Contains(spec.Scopes, tools.ScopeBrowser): // an open one opens no workspace
 		err = b.tooling.workspaces.withheld(b.config.profile(a).Workspace.Provider)
 	}
 	return err
@@ -57,11 +82,11 @@ func withheld(orders *nodes.Orders, k nodes.Key, what string) error {
 	return &tools.Fault{Code: tools.FaultStopped, Text: fmt.Sprintf("nothing was done: an operator has stopped %s; only an operator can start them: claybot nodes start %s", what, k)}
 }
 
-// toolNodes are the groups of tools that profiles use.
+// toolNodes are the groups of tools, the notes and the skills that profiles use.
 func (d nodeDesk) toolNodes(profiles []nodes.Node) (list []nodes.Node) {
 	for _, p := range profiles {
 		for _, k := range p.Uses {
-			if k.Kind != nodes.Tools || slices.ContainsFunc(list, func(n nodes.Node) bool { return n.Key == k }) {
+			if !slices.Contains([]string{nodes.Tools, nodes.Memory, nodes.Skills}, k.Kind) || slices.ContainsFunc(list, func(n nodes.Node) bool { return n.Key == k }) {
 				continue
 			}
 			n := nodes.Node{Key: k, State: nodes.Running}

@@ -214,6 +214,9 @@ func warnPrompts(c configs.Config, log *slog.Logger) {
 // readTime bounds how long a prompt waits for its notes and skills.
 const readTime = 10 * time.Second
 
+// notesStopped stands in a prompt in place of the list of notes while an operator has stopped them.
+const notesStopped = "An operator has stopped your notes: none can be read or written until an operator starts them again. Say so where that matters."
+
 // index returns SOUL.md and USER.md, and lists the skills and notes of an agent for a run. Where others read as well, the
 // notes of its person are among them only if that person has approved for good that it
 // lists them.
@@ -221,7 +224,10 @@ func (p *prompter) index(t *runs.Turn) (claybot.Index, error) {
 	a, notes := t.Agent, p.config.profile(t.Agent).Notes
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	text, err := p.stores.skills().Prompt(ctx, notes.Skills)
+	text, err := "", error(nil)
+	if p.stores.orders.Stopped(skillsNode) == nil {
+		text, err = p.stores.skills().Prompt(ctx, notes.Skills)
+	}
 	files, unread := p.box.promptFiles(ctx, a, t.Place())
 	err = errors.Join(err, unread)
 	index := claybot.Index{Text: strings.TrimSpace(text), Files: files.text, Person: files.person, Private: files.private, Unread: files.unread}
@@ -229,6 +235,10 @@ func (p *prompter) index(t *runs.Turn) (claybot.Index, error) {
 		return index, err
 	}
 	index.Owner = showsOwnerNotes(ctx, p.system, a, t.Place())
+	if p.stores.orders.Stopped(notesNode) != nil {
+		index.Text = strings.TrimSpace(index.Text + "\n\n" + notesStopped)
+		return index, err
+	}
 	text, private, failed := memory.Index(ctx, p.stores.db, a, index.Owner)
 	index.Text, index.Private = strings.TrimSpace(index.Text+"\n\n"+strings.TrimSpace(text)), private || index.Private
 	return index, errors.Join(err, failed)

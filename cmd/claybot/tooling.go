@@ -336,7 +336,7 @@ func (b *toolbox) hasRead(env tools.Env) bool {
 	if files, err := b.promptFiles(ctx, env.Agent, env.Place); err != nil || files.private {
 		return true
 	}
-	if b.config.profile(env.Agent).Notes.Off {
+	if b.config.profile(env.Agent).Notes.Off || b.stores.orders.Stopped(notesNode) != nil {
 		return false
 	}
 	_, private, err := memory.Index(ctx, b.stores.db, env.Agent, showsOwnerNotes(ctx, b.system(), env.Agent, env.Place))
@@ -366,7 +366,7 @@ func (b *toolbox) remembering(key boxKey, off bool) (all []tools.Tool) {
 
 // skillCommands returns the chat commands that the skills of an agent declare.
 func (b *toolbox) skillCommands(ctx context.Context, a claybot.Agent) ([]connectors.Command, error) {
-	if _, ok := b.of(a).Spec(tools.UseSkill); !ok {
+	if _, ok := b.of(a).Spec(tools.UseSkill); !ok || b.stores.orders.Stopped(skillsNode) != nil {
 		return nil, nil
 	}
 	return b.stores.skills().Commands(ctx, b.config.profile(a).Notes.Skills)
