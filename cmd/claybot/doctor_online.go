@@ -102,13 +102,22 @@ func sinksOf(c configs.Config) map[string]string {
 	return all
 }
 
-// askSink asks a sink for its headers alone, without a credential and without an event. Any answer shows
-// that its server is there.
+// askSink asks a sink whether its server is there.
 func (d *doctor) askSink(ctx context.Context, address string) {
+	answer, err := sinkAnswer(ctx, address)
+	if err != nil {
+		d.warn("sink-silent", err.Error(), "")
+		return
+	}
+	d.ok(answer)
+}
+
+// sinkAnswer asks a sink for its headers alone, without a credential and without an event. Any answer shows
+// that its server is there.
+func sinkAnswer(ctx context.Context, address string) (string, error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
 	if err != nil {
-		d.warn("sink-silent", "its address is not valid", "")
-		return
+		return "", errors.New("its address is not valid")
 	}
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer client.CloseIdleConnections()
@@ -117,11 +126,10 @@ func (d *doctor) askSink(ctx context.Context, address string) {
 		if e, ok := errors.AsType[*url.Error](err); ok {
 			err = e.Err // without the address: its path may hold a secret
 		}
-		d.warn("sink-silent", q.URL.Host+" does not answer: "+err.Error(), "")
-		return
+		return "", fmt.Errorf("%s does not answer: %w", q.URL.Host, err)
 	}
 	_ = r.Body.Close() // it has none
-	d.ok(q.URL.Host + " answers; nothing was sent there")
+	return q.URL.Host + " answers; nothing was sent there", nil
 }
 
 // askTelegram asks Telegram whether it takes the token, and where it sends updates.

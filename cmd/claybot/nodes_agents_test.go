@@ -6,6 +6,7 @@ import (
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/overview"
 )
 
 // The stop of a model concerns the agents that have chosen it by its name as well.
@@ -29,5 +30,18 @@ func TestModelNodesOf(t *testing.T) {
 	}
 	if got := modelNodesOf(&c, configs.Model{Name: "own"}); len(got) > 0 {
 		t.Errorf("a model of another host is %v", got)
+	}
+}
+
+// The status names each node that is stopped, also where the words about two are the same, and repeats no row.
+func TestAdviceRows(t *testing.T) {
+	rows := [][]string{{"sink log", "up to date: down"}}
+	all := []overview.Finding{
+		{What: "sink log", Text: "down", Next: "start it", Code: "x"},
+		{What: "tools/web", Text: "stopped at noon", Next: "start it", Code: "x"}, {What: "tools/files", Text: "stopped at noon"},
+	}
+	want := [][]string{rows[0], {"", "→ sink log: start it [x]"}, {"tools/web", "stopped at noon"}, {"", "→ tools/web: start it [x]"}, {"tools/files", "stopped at noon"}}
+	if got := adviceRows(rows, all); !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("got %q", got)
 	}
 }

@@ -37,6 +37,9 @@ func (d nodeDesk) Nodes(ctx context.Context) ([]nodes.Node, error) {
 		if s.Error != "" {
 			n.State, n.Text = nodes.Failed, s.Error
 		}
+		if sinksOf(d.config.began)["sink "+s.Name] != "" {
+			n.Can = []string{nodes.Test}
+		}
 		d.stoppable(&n)
 		all = append(all, n)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/texts"
@@ -136,6 +137,9 @@ func (d *daemon) probe(life context.Context, fresh time.Duration) (well bool) {
 		})
 	}
 	for _, name := range providersOf(c) {
+		if d.stores.orders.Stopped(nodes.Key{Kind: nodes.Workspace, Name: name}) != nil {
+			continue
+		}
 		ask("workspaces "+name, texts.Part{Kind: texts.PartWorkspace, Name: name}, func() (code, text, next string) {
 			return unusable(name, d.tooling.workspaces.manager.Check(ctx, name))
 		})
@@ -149,7 +153,9 @@ func (d *daemon) probe(life context.Context, fresh time.Duration) (well bool) {
 		return true // what the end cut off says nothing
 	}
 	d.probes.set(all)
-	return !slices.ContainsFunc(d.findings(overview.Status{}), func(f overview.Finding) bool { return f.Level != overview.LevelOK })
+	return !slices.ContainsFunc(d.findings(overview.Status{}), func(f overview.Finding) bool {
+		return f.Level != overview.LevelOK && f.Code != "node-stopped"
+	})
 }
 
 // probeModel asks the providers of a model for its list, unless the model worked within a time. What is
