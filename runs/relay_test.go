@@ -224,8 +224,7 @@ func TestSinkRecovers(t *testing.T) {
 	})
 }
 
-// A stopped sink is told of nothing, over a restart as well, and of all in order once it is started; its
-// failures are then no longer shown.
+// A stopped sink gets nothing, over a restart as well, and everything in order once it is started.
 func TestSinkStopped(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		var why atomic.Value

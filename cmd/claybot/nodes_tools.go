@@ -17,8 +17,8 @@ var (
 	skillsNode = nodes.Key{Kind: nodes.Skills, Name: "skills"}
 )
 
-// toolNode is the node whose stop takes a tool away; the zero Key for one that has none, or that of
-// an MCP server, which has its own.
+// toolNode is the node whose stop takes a tool away; the zero Key for a tool without a node, and for those of
+// MCP servers, which are nodes themselves.
 func toolNode(spec tools.Spec) nodes.Key {
 	group := spec.Group()
 	if slices.Contains(spec.Scopes, skillsNode.Name) {
@@ -68,7 +68,7 @@ func (b *toolbox) withheld(a claybot.Agent, spec tools.Spec, args json.RawMessag
 	case err != nil || args == nil || spec.Source != "":
 	case strings.HasPrefix(spec.Name, "memory_"):
 		err = withheld(orders, notesNode, "the notes")
-	case slices.Contains(spec.Scopes, tools.ScopeBrowser): // an open one opens no workspace
+	case slices.Contains(spec.Scopes, tools.ScopeBrowser): // a browser that is open opens no workspace
 		err = b.tooling.workspaces.withheld(b.config.profile(a).Workspace.Provider)
 	}
 	return err
