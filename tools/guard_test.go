@@ -64,7 +64,7 @@ func TestCircuit(t *testing.T) {
 		fail(4, down)
 		fail(1, nil) // which closes the row
 		fail(4, down)
-		for _, code := range []string{tools.FaultArguments, tools.FaultUnknown, tools.FaultInterrupted} {
+		for _, code := range []string{tools.FaultArguments, tools.FaultUnknown, tools.FaultInterrupted, tools.FaultForbidden, tools.FaultStopped} {
 			fail(5, &tools.Fault{Code: code}) // none of them is the tool's
 		}
 		fail(1, down)
