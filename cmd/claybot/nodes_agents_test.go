@@ -38,7 +38,8 @@ func TestAdviceRows(t *testing.T) {
 	rows := [][]string{{"sink log", "up to date: down"}}
 	all := []overview.Finding{
 		{What: "sink log", Text: "down", Next: "start it", Code: "x"},
-		{What: "tools/web", Text: "stopped at noon", Next: "start it", Code: "x"}, {What: "tools/files", Text: "stopped at noon"},
+		{What: "tools/web", Text: "stopped at noon", Next: "start it", Code: "x"},
+		{What: "tools/files", Text: "stopped at noon"},
 	}
 	want := [][]string{rows[0], {"", "→ sink log: start it [x]"}, {"tools/web", "stopped at noon"}, {"", "→ tools/web: start it [x]"}, {"tools/files", "stopped at noon"}}
 	if got := adviceRows(rows, all); !slices.EqualFunc(got, want, slices.Equal) {
