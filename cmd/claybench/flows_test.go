@@ -20,3 +20,27 @@ func TestFlowWalk(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A delivery has one reply, one notice that it may be missing, or both where the send that was cut off
+// arrived after all.
+func TestReplyOf(t *testing.T) {
+	notice := flowNotice + ": the connection broke while I was sending it."
+	for name, tt := range map[string]struct {
+		said        []string
+		reply       string
+		noticed, ok bool
+	}{
+		"nothing":           {},
+		"a reply":           {[]string{"a done"}, "a done", false, true},
+		"a notice":          {[]string{notice}, "", true, true},
+		"both":              {[]string{"a done", notice}, "a done", true, true},
+		"two replies":       {said: []string{"a done", "a done"}},
+		"two and a notice":  {said: []string{"a done", "a done", notice}, noticed: true},
+		"two notices":       {said: []string{notice, notice}, reply: notice, noticed: true},
+		"a reply that came": {said: []string{notice, "a done"}},
+	} {
+		if reply, noticed, ok := replyOf(tt.said); reply != tt.reply || noticed != tt.noticed || ok != tt.ok {
+			t.Errorf("%s: %q, %v, %v", name, reply, noticed, ok)
+		}
+	}
+}
