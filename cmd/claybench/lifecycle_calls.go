@@ -101,7 +101,7 @@ func (r *lifeRig) call(ctx context.Context, rng *rand.Rand, kind string) error {
 // order starts, stops, restarts or tests a node.
 func (r *lifeRig) order(ctx context.Context, p *part, call string) error {
 	var s *setting[bool]
-	if !p.fixed && (call == nodes.Start || call == nodes.Stop) {
+	if call == nodes.Start || call == nodes.Stop {
 		s = p.stopped.begin(call == nodes.Stop)
 	}
 	o, err := r.request(ctx, call, http.MethodPost, "/nodes/"+p.key.Kind+"/"+url.PathEscape(p.key.Name)+"/"+call, nil, nil)

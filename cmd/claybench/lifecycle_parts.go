@@ -21,7 +21,6 @@ type part struct {
 	forms  []string // values of the key, the one of the beginning first
 	broken string   // a value that switches it off, which only an edit of the file can set; empty for none
 	gone   bool     // with the broken value there is no node
-	fixed  bool     // it cannot be stopped
 	door   *doorway // where its connections arrive; nil for none
 
 	stopped register[bool]
@@ -154,11 +153,12 @@ func newParts(w *lifeWorld, bin, dir string) ([]*part, error) {
 			forms: []string{child(""), child("tools: {deny: [list_agents]}, ")},
 		},
 		{
-			key: nodes.Key{Kind: nodes.Profile, Name: "second"}, config: "agents.second", fixed: true,
+			key: nodes.Key{Kind: nodes.Profile, Name: "second"}, config: "agents.second",
 			forms: []string{"{match: [web], memory: off, model: m2}", "{match: [terminal], memory: off, model: m2}", "{match: [web], memory: off}"},
 		},
 		{key: nodes.Key{Kind: nodes.Schedule, Name: "cron"}},
-		{key: nodes.Key{Kind: nodes.Profile, Name: "default"}, fixed: true},
+		{key: nodes.Key{Kind: nodes.Profile, Name: "default"}},
+		{key: nodes.Key{Kind: nodes.Tools, Name: "web"}},
 	}
 	for _, p := range parts {
 		if p.broken != "" {
