@@ -67,7 +67,14 @@ func (p *publisher) run(ctx context.Context) {
 	if p.relay.Turn != nil {
 		every = sharedEvery
 	}
+	again := p.relay.retried()
 	for ctx.Err() == nil {
+		select {
+		case <-again:
+			again = p.relay.retried()
+			p.resume()
+		default:
+		}
 		woken := p.relay.Hub.happened()
 		worked, mine := p.turn(ctx)
 		switch d := time.Until(p.until); {
@@ -75,10 +82,18 @@ func (p *publisher) run(ctx context.Context) {
 		case !mine:
 			rest(ctx, every, nil)
 		case d > 0:
-			rest(ctx, d, nil)
+			rest(ctx, d, again)
 		default:
 			rest(ctx, every, woken)
 		}
+	}
+}
+
+// resume ends the pauses of the sink and of its runs.
+func (p *publisher) resume() {
+	p.until = time.Time{}
+	for _, h := range p.held {
+		h.until = time.Time{}
 	}
 }
 

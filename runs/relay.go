@@ -85,6 +85,7 @@ type Relay struct {
 
 	mu     sync.Mutex
 	health map[string]SinkHealth
+	again  chan struct{} // closed by the next Retry
 }
 
 // SinkClaim is the name of the claim of the relay of a sink.
@@ -160,6 +161,26 @@ func (r *Relay) Health() []SinkHealth {
 	}
 	slices.SortFunc(out, func(a, b SinkHealth) int { return strings.Compare(a.Name, b.Name) })
 	return out
+}
+
+// Retry has what failed tried now: all sinks end their pauses, also those that they asked for.
+func (r *Relay) Retry() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.again != nil {
+		close(r.again)
+		r.again = nil
+	}
+}
+
+// retried returns a channel that the next Retry closes.
+func (r *Relay) retried() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.again == nil {
+		r.again = make(chan struct{})
+	}
+	return r.again
 }
 
 // stopped returns why a sink is stopped; empty: it is not.

@@ -3,6 +3,7 @@ package runs_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,4 +205,36 @@ func TestSmallReceiver(t *testing.T) {
 	cancel()
 	done.Wait()
 	wantSeqs(t, "run", seqs, span(1, 501))
+}
+
+// A retry ends the pauses after failures: of the sink, and of the runs that it refused.
+func TestRelayRetry(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		for _, fault := range []error{&runs.SinkError{Text: "invalid", Refused: true}, &runs.SinkError{Text: "busy", After: time.Hour}, errors.New("down")} {
+			var well atomic.Bool
+			p := newPlace(func(context.Context, []claybot.Event) error {
+				if well.Load() {
+					return nil
+				}
+				return fault
+			})
+			re, stop := r.relay(map[string]runs.Sink{"place": p})
+			l := r.start()
+			l.finish()
+			time.Sleep(5 * time.Minute)
+			begun := time.Now()
+			re.Retry() // fails once more, and pauses again
+			synctest.Wait()
+			well.Store(true)
+			re.Retry()
+			for len(p.got(l.id)) < 2 {
+				time.Sleep(100 * time.Millisecond)
+			}
+			if took := time.Since(begun); took > time.Second || re.Health()[0].Error != "" {
+				t.Errorf("%v: took %v, %+v", fault, took, re.Health())
+			}
+			wantSeqs(t, "in order", p.got(l.id), span(1, l.seq))
+			stop()
+		}
+	})
 }

@@ -53,6 +53,7 @@ func (d *daemon) applyOrders(ctx context.Context) {
 			_ = d.tooling.servers.manager.Retry(s.Name) // it may be gone just now
 		}
 	}
+	d.listeners.relay.Retry()
 	d.replace(ctx)
 	if err := d.system.Reschedule(ctx); err != nil {
 		d.log.Error("failed to start agents that were stopped; they start in a while", "err", err)

@@ -247,6 +247,7 @@ func (d *daemon) reload(ctx context.Context, e *env, emptied bool) (r reloaded) 
 	d.models.prune()
 	r.Refused, r.Idle = d.reconnect(ctx)
 	d.tooling.servers.apply()
+	d.listeners.relay.Retry() // perhaps the settings of a sink are valid again
 	if err := d.system.Reschedule(ctx); err != nil {
 		d.log.Error("failed to apply the configuration to stored messages", "err", err)
 	}
