@@ -113,6 +113,8 @@ func (n *Node) lack(by map[Key]Node) {
 		case k.Kind == Profile && order != nil:
 			waits = append(waits, fmt.Sprintf("messages wait: %s is stopped; %s", from, Fix(from)))
 		case k.Kind == Profile && used.State == Waiting: // its runs fail, and say so
+		case k.Kind == Profile:
+			waits = append(waits, fmt.Sprintf("agents of %s do not run: it is %s", k, used.State))
 		default:
 			without = append(without, fmt.Sprintf("%s, which is %s", k, used.State))
 		}

@@ -38,6 +38,8 @@ func TestSettle(t *testing.T) {
 		node("profile/off", nodes.Off, "model/m"),
 		node("connector/z", nodes.Running, "profile/waits"),
 		node("connector/a", nodes.Running, "profile/lacks"),
+		node("schedule/cron", nodes.Running, "profile/off", "profile/lacks"),
+		node("flow/f", nodes.Running, "profile/off"),
 	}
 	nodes.Settle(all)
 	var got []string
@@ -47,6 +49,8 @@ func TestSettle(t *testing.T) {
 	want := []string{
 		"connector/a running: ",
 		"connector/z running: ",
+		"schedule/cron running: agents of profile/off do not run: it is off",
+		"flow/f running: agents of profile/off do not run: it is off",
 		"profile/lacks running: works without mcp/b, which is failed; mcp/a, which is stopped",
 		"profile/off off: ",
 		"profile/waits waiting: waits for model/m, which is off",

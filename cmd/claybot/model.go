@@ -284,12 +284,21 @@ func (w *watched) Chat(ctx context.Context, r llm.Request) (llm.Response, error)
 	var e *llm.Error
 	switch {
 	case err == nil:
-		w.ok, w.problem, w.code = time.Now(), "", ""
+		w.succeed()
 	case ctx.Err() == nil && errors.As(err, &e) && e.Class != llm.Context && e.Class != llm.Budget && e.Class != llm.Off:
 		w.failed, w.problem, w.code, w.listed = time.Now(), advice(e), failureCode(e), false
 	}
 	return resp, err
 }
+
+// answered notes that the model has answered a call which was not made here.
+func (w *watched) answered() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.succeed()
+}
+
+func (w *watched) succeed() { w.ok, w.problem, w.code = time.Now(), "", "" }
 
 // failureCode is the code of the doctor for a call that failed.
 func failureCode(e *llm.Error) string {

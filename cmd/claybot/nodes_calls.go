@@ -251,7 +251,10 @@ func (d *daemon) testModel(ctx context.Context, name string) error {
 			return errors.New(p.Model.Off())
 		}
 		err := askModel(ctx, p.Model)
-		if ctx.Err() != nil {
+		switch {
+		case err == nil:
+			d.models.of(p.Model).answered()
+		case ctx.Err() != nil:
 			err = fmt.Errorf("it has not answered within %s; a model that has to be loaded first takes longer", verifyTime)
 		}
 		return err
