@@ -214,7 +214,7 @@ func (t *talk) lines(ctx context.Context, in io.Reader, interrupts <-chan os.Sig
 				}
 			}
 		case <-t.still.C:
-			t.sign()
+			t.sign(ctx)
 		case <-interrupts:
 			if time.Since(last) < 2*time.Second {
 				return nil
@@ -392,7 +392,7 @@ func (t *talk) once(ctx context.Context, text string) error {
 	for {
 		select {
 		case <-t.still.C:
-			t.sign()
+			t.sign(ctx)
 			continue
 		case <-look.C:
 			for _, ev := range t.ofFlows(ctx) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,21 +25,25 @@ func (t *talk) ofFlows(ctx context.Context) (all []api.Frame) {
 		if w.order || w.run != "" && !w.flow {
 			continue
 		}
-		var told web.ReceiptList
-		ask, cancel := context.WithTimeout(ctx, againTime)
-		err := t.client.call(ask, http.MethodGet, "/receipts?"+url.Values{"message": {string(w.id)}}.Encode(), nil, &told)
-		cancel()
-		if err != nil {
-			continue // later
-		}
-		for _, r := range told.Receipts {
-			if r.Message == w.id && r.Kind == claybot.KindTrigger {
+		for _, r := range t.receipts(ctx, w.id) {
+			if r.Kind == claybot.KindTrigger {
 				w.flow = true
 				all = append(all, flowEvents(r)...)
 			}
 		}
 	}
 	return all
+}
+
+// receipts returns what became of a message; none if the daemon does not say it now.
+func (t *talk) receipts(ctx context.Context, id claybot.MessageID) []web.ReceiptView {
+	ctx, cancel := context.WithTimeout(ctx, againTime)
+	defer cancel()
+	var told web.ReceiptList
+	if t.client.call(ctx, http.MethodGet, "/receipts?"+url.Values{"message": {string(id)}}.Encode(), nil, &told) != nil {
+		return nil
+	}
+	return slices.DeleteFunc(told.Receipts, func(r web.ReceiptView) bool { return r.Message != id })
 }
 
 // flowEvents returns the events behind the receipt of a message that a workflow has taken: what it said in the

@@ -42,7 +42,7 @@ func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Where nothing was shown for 15 s after a message, the terminal says once that claybot is
-// at work, on standard error.
+// at work, or why the message waits, on standard error.
 func TestChatShowsASignOfLife(t *testing.T) {
 	const (
 		started  = `event {"type":"RunStarted","runId":"r1","seq":1,"data":{"messages":["m"]}}`
@@ -52,6 +52,7 @@ func TestChatShowsASignOfLife(t *testing.T) {
 		answer   = `message {"kind":"answer","run":"r1","text":"done"}`
 		model    = "Still working: waiting for the model.\n"
 		shell    = "Still working: running a command.\n"
+		held     = "It waits: an operator has stopped it.\n"
 	)
 	after := func(d time.Duration, first ...string) (all []timed) {
 		for _, line := range first {
@@ -63,14 +64,17 @@ func TestChatShowsASignOfLife(t *testing.T) {
 		script        []timed
 		json          bool
 		once, scripts string // on standard error with -m, and line by line
+		verdict       string // of the message before its run
 	}{
-		"a quick model":  {after(10*time.Second, started), false, "", ""},
-		"a slow model":   {after(22*time.Second, started), false, model, model},
-		"a slower model": {after(5*time.Minute, started), false, model, model},
-		"a slow tool":    {after(22*time.Second, started, called), false, shell, ""},
-		"it grows":       {after(22*time.Second, started, growing), false, model, ""},
-		"JSON":           {after(22*time.Second, started), true, "", model},
-		"it starts late": {[]timed{{22 * time.Second, started}, {0, finished}, {0, answer}}, false, model, model},
+		"a quick model":  {after(10*time.Second, started), false, "", "", ""},
+		"a slow model":   {after(22*time.Second, started), false, model, model, ""},
+		"a slower model": {after(5*time.Minute, started), false, model, model, ""},
+		"a slow tool":    {after(22*time.Second, started, called), false, shell, "", ""},
+		"it grows":       {after(22*time.Second, started, growing), false, model, "", ""},
+		"JSON":           {after(22*time.Second, started), true, "", model, ""},
+		"it starts late": {[]timed{{22 * time.Second, started}, {0, finished}, {0, answer}}, false, model, model, ""},
+		"it is held":     {[]timed{{22 * time.Second, started}, {0, finished}, {0, answer}}, false, held, held, "It waits: an operator has stopped it."},
+		"it was held":    {after(22*time.Second, started), false, model, model, "It waits: an operator has stopped it."},
 	} {
 		for _, typed := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
@@ -79,7 +83,7 @@ func TestChatShowsASignOfLife(t *testing.T) {
 						out, errs := new(strings.Builder), new(strings.Builder)
 						d := slow{shaky{
 							"/terminal/transcript": {`{"after":0}`}, "/terminal/messages": {`{"messageId":"m"}`},
-							"/receipts": {`{"receipts":[{"messageId":"m"}]}`}, "/healthz": {"ok"},
+							"/receipts": {`{"receipts":[{"messageId":"m","verdict":{"outcome":"waiting","text":"` + tt.verdict + `"}}]}`}, "/healthz": {"ok"},
 						}, tt.script}
 						return &talk{client: &client{api.New("http://claybot", "", &http.Client{Transport: d})}, out: out, errs: errs, json: json, typed: typed}, out, errs
 					}

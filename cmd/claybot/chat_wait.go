@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -179,9 +181,24 @@ func (t *talk) works(e claybot.Event) {
 	}
 }
 
-// sign says that claybot is still working if nothing was printed since the last message.
-func (t *talk) sign() {
+// sign says that claybot is still working, or why it does not begin, if nothing was printed since the
+// last message.
+func (t *talk) sign(ctx context.Context) {
 	if len(t.waits) > 0 && !t.wrote && !t.place.away {
-		fmt.Fprintln(t.errs, plain(texts.Voice{}.StillWorking(t.using)))
+		fmt.Fprintln(t.errs, plain(cmp.Or(t.held(ctx), texts.Voice{}.StillWorking(t.using))))
 	}
+}
+
+// held says why the newest message waits; empty: a run has it, or the daemon does not say it.
+func (t *talk) held(ctx context.Context) string {
+	w := t.waits[len(t.waits)-1]
+	if w.run != "" || w.flow {
+		return ""
+	}
+	for _, r := range t.receipts(ctx, w.id) {
+		if r.Run == nil {
+			return r.Verdict.Text
+		}
+	}
+	return ""
 }
