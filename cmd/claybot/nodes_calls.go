@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -213,7 +214,7 @@ func (d *daemon) testServer(ctx context.Context, name string) error {
 		case mcp.StateConnected:
 			return nil
 		case mcp.StateLogin, mcp.StateRefused, mcp.StateStopped:
-			return errors.New(join(": ", s.State, s.LastError))
+			return errors.New(cmp.Or(d.stores.nodeStopped(nodes.Key{Kind: nodes.MCP, Name: name}), join(": ", s.State, s.LastError)))
 		case mcp.StateWaiting:
 			if retried {
 				return d.serverFault(s)
@@ -269,7 +270,11 @@ func (d *daemon) orderOf(name string) *nodes.Order {
 
 // sinkStopped returns why an operator has stopped a sink of events; empty: none has.
 func (s *stores) sinkStopped(name string) string {
-	k := nodes.Key{Kind: nodes.Relay, Name: name}
+	return s.nodeStopped(nodes.Key{Kind: nodes.Relay, Name: name})
+}
+
+// nodeStopped returns why an operator has stopped a node, and how it is started; empty: none has.
+func (s *stores) nodeStopped(k nodes.Key) string {
 	if order := s.orders.Stopped(k); order != nil {
 		return stoppedBy(*order) + "; " + nodes.Fix(k)
 	}
