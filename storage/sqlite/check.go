@@ -79,11 +79,11 @@ func checkFile(ctx context.Context, path string, rate int64, through func() (*co
 // scan reads a file and returns the pages with a wrong checksum and those that the
 // header counts but the file lacks.
 func scan(ctx context.Context, path string, rate int64) (read int64, suspects []uint32, err error) {
-	f, err := os.Open(path)
+	f, err := describe(path)
 	if err != nil {
 		return 0, nil, err
 	}
-	defer func() { _ = f.Close() }() // only reads
+	defer f.leave()
 	buf := make([]byte, checkBlock*pageSize)
 	began, pages := time.Now(), uint32(0)
 	for n := uint32(1); len(suspects) < mostSuspects; {

@@ -25,6 +25,7 @@ import (
 type conn struct {
 	*relational.Conn
 	c     driver.Conn
+	file  *descriptor // is left once c is closed
 	stmts map[string]driver.Stmt
 	// until is the context of the current read, which ends with it. Writes are not
 	// interrupted, so theirs never ends.
@@ -84,25 +85,43 @@ func connect(ctx context.Context, path string, pragmas []string) (*conn, error) 
 // connectWith is connect with parameters for SQLite, which become part of q.
 func connectWith(ctx context.Context, path string, pragmas []string, q url.Values) (*conn, error) {
 	q["_pragma"] = append([]string{"busy_timeout(5000)", "temp_store(MEMORY)"}, pragmas...)
-	if with, err := summed(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	file, err := describe(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
-	} else if with {
-		if err := registered(); err != nil {
+	}
+	c, err := open(ctx, path, file, q)
+	if err == nil && file == nil { // SQLite has created it
+		if file, err = describe(path); err != nil {
+			_ = c.Close() // it is new
+		}
+	}
+	if err != nil {
+		file.leave()
+		return nil, err
+	}
+	conn := &conn{c: c, file: file, stmts: make(map[string]driver.Stmt), until: context.Background()}
+	conn.Conn = relational.NewConn(conn, &dialect, true)
+	return conn, nil
+}
+
+// open opens SQLite's connection to a file, which is nil if there is none yet.
+func open(ctx context.Context, path string, file *descriptor, q url.Values) (driver.Conn, error) {
+	if file != nil {
+		with, err := file.summed()
+		if err == nil && with {
+			q.Set("vfs", VFS)
+			err = registered()
+		}
+		if err != nil {
 			return nil, err
 		}
-		q.Set("vfs", VFS)
 	}
 	connector, err := sqlite.NewConnector(uri(path, q.Encode()))
 	if err != nil {
 		return nil, err
 	}
 	c, err := connector.Connect(ctx)
-	if err != nil {
-		return nil, classify(err)
-	}
-	conn := &conn{c: c, stmts: make(map[string]driver.Stmt), until: context.Background()}
-	conn.Conn = relational.NewConn(conn, &dialect, true)
-	return conn, nil
+	return c, classify(err)
 }
 
 // uri returns the URI of a file for SQLite.
@@ -118,7 +137,9 @@ func (c *conn) close() error {
 	for _, s := range c.stmts {
 		_ = s.Close() // closing the connection reports the error that matters
 	}
-	return c.c.Close()
+	err := c.c.Close()
+	c.file.leave()
+	return err
 }
 
 func (c *conn) prepare(q string) (driver.Stmt, error) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -86,14 +85,18 @@ func blankFile() []byte {
 // summed reports whether the pages of the file at path have checksums. Two fields record
 // it, and one is enough: damage of the other is found when the page is read.
 func summed(path string) (bool, error) {
-	f, err := os.Open(path)
+	f, err := describe(path)
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = f.Close() }() // only reads
+	defer f.leave()
+	return f.summed()
+}
+
+func (d *descriptor) summed() (bool, error) {
 	head := make([]byte, pageSize)
-	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	n, err := d.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return false, err
 	}
 	return n > 20 && head[20] == reserved || string(head[pageSize-reserved:sumAt]) == sumMark, nil
