@@ -18,6 +18,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
 )
 
 type chatCmd struct {
@@ -41,15 +42,17 @@ func (c chatCmd) Run(e *env) error {
 	if inside {
 		var stop func() error
 		cl, stop, err = e.inside(ctx, cfg)
-		if err != nil {
-			return err
+		if inside = !errors.Is(err, storage.ErrLocked); !inside {
+			cl, err = beginning(ctx, cfg.DataDir, err)
+		} else if err == nil {
+			defer func() {
+				if err := stop(); err != nil {
+					fmt.Fprintln(e.err, "claybot:", err)
+				}
+			}()
 		}
-		defer func() {
-			if err := stop(); err != nil {
-				fmt.Fprintln(e.err, "claybot:", err)
-			}
-		}()
-	} else if err != nil {
+	}
+	if err != nil {
 		return err
 	}
 	if err := cl.ready(ctx); err != nil {
@@ -67,6 +70,24 @@ func (c chatCmd) Run(e *env) error {
 // startTime bounds the wait for a daemon that has just started. It needs far less, but the
 // machine may be busy.
 const startTime = 30 * time.Second
+
+// beginning waits for a daemon that holds its data directory and does not listen yet. If none
+// comes, it returns held, which says who holds the directory.
+func beginning(ctx context.Context, dir string, held error) (*client, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for {
+		cl, err := dial(dir)
+		if !errors.Is(err, api.ErrNoDaemon) {
+			return cl, err
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, held
+		}
+	}
+}
 
 // ready waits until the terminal chat accepts messages.
 func (c *client) ready(ctx context.Context) error {
