@@ -81,8 +81,8 @@ func (d *daemon) agentStopped(a claybot.Agent) string {
 		keys = append(keys, modelNodesOf(c, d.models.model(a))...)
 	}
 	for _, k := range keys {
-		if order := d.stores.orders.Stopped(k); order != nil {
-			return k.String() + ": " + stoppedBy(*order) + "; " + nodes.Fix(k)
+		if why := d.stores.nodeStopped(k); why != "" {
+			return k.String() + ": " + why
 		}
 	}
 	return ""
