@@ -59,6 +59,15 @@ func (c *Recent[K, V]) Put(key K, value V, cost int64) {
 	c.release(now)
 }
 
+// Shrink drops the values that were not used for the longest time until the others cost at most limit.
+func (c *Recent[K, V]) Shrink(limit int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for e := c.order.Back(); e != nil && c.cost > limit; e = c.order.Back() {
+		c.remove(e)
+	}
+}
+
 // Size is how many values are kept, and what they cost.
 func (c *Recent[K, V]) Size() (n int, cost int64) {
 	c.mu.Lock()

@@ -41,6 +41,16 @@ func TestRecent(t *testing.T) {
 		c.Put("large", 4, 11)
 		size("what is larger than all drops all", 0, 0)
 
+		c.Put("a", 1, 4)
+		c.Put("b", 2, 4)
+		c.Shrink(8)
+		size("shrunk to what there is", 2, 8)
+		c.Shrink(7)
+		take("a", 0, false)
+		take("b", 2, true)
+		c.Shrink(0)
+		size("shrunk to nothing", 0, 0)
+
 		c.Put("a", 1, 1)
 		time.Sleep(40 * time.Second)
 		c.Put("b", 1, 1)

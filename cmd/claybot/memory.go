@@ -19,8 +19,9 @@ const (
 )
 
 // trim gives memory back to the system whenever a busy time is over, so that an
-// idle daemon is a small one: the heap, and the pages of the binary. It returns with ctx.
-func trim(ctx context.Context) {
+// idle daemon is a small one: what is known of agents, the heap, and the pages of the binary.
+// It returns with ctx.
+func (s *stores) trim(ctx context.Context) {
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
 	last, trimmed := allocated(), uint64(0)
@@ -35,6 +36,7 @@ func trim(ctx context.Context) {
 		busy := now-last > busyBytes
 		last = now
 		if !busy && (starting || now-trimmed > busyBytes) {
+			s.agents.Release() // before the heap: what was made in a busy time lies scattered over it
 			debug.FreeOSMemory()
 			unmapBinary()
 			trimmed, starting = now, false

@@ -71,6 +71,8 @@ type agentStore interface {
 	agentsystem.Agents
 	storage.HistoryPruner
 	storage.DeletedAgents
+	// Release drops most of what is in memory for speed alone.
+	Release()
 }
 
 // stores are the durable parts of a daemon: those of the data directory, or a database

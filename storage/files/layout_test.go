@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -269,6 +270,48 @@ func TestResidentsAreBounded(t *testing.T) {
 	}
 	if byID := len(s.residents.byID); byID != 2 {
 		t.Errorf("got %d residents, want 2", byID)
+	}
+}
+
+// TestRelease lets go of most agents, and loses nothing of them; what is in use stays.
+func TestRelease(t *testing.T) {
+	s := open(t, Config{Dir: t.TempDir(), FS: hastyFS{}})
+	ids := make([]claybot.AgentID, releasedResidents+50)
+	for i := range ids {
+		ids[i] = agentFor(t, s, claybot.User("web", "c", strconv.Itoa(i))).ID
+		appendTo(t, s, ids[i], said("hello"))
+	}
+	h := openHistory(t, s, ids[0], 1)
+	s.Release()
+	if n := len(s.residents.byID); n != releasedResidents+1 {
+		t.Errorf("%d agents in memory, want %d and the one in use", n, releasedResidents)
+	}
+	if err := errors.Join(h.Append(t.Context(), said("bye")), h.Close()); err != nil {
+		t.Error(err)
+	}
+	if agentFor(t, s, claybot.User("web", "c", "0")).ID != ids[0] {
+		t.Error("another agent")
+	}
+	for i, id := range ids {
+		want := []string{"hello"}
+		if i == 0 {
+			want = append(want, "bye")
+		}
+		if got := texts(records(t, s, id)); !slices.Equal(got, want) {
+			t.Errorf("agent %d: %q, want %q", i, got, want)
+		}
+	}
+	large := strings.Repeat("x", releasedTails/2)
+	for _, id := range ids[:3] {
+		appendTo(t, s, id, said(large))
+	}
+	s.Release()
+	if _, cost := s.tails.Size(); cost > releasedTails {
+		t.Errorf("tails take %d bytes after a release", cost)
+	}
+	appendTo(t, s, ids[1], said("again"))
+	if got := records(t, s, ids[1]); got[len(got)-1].Text != "again" || got[len(got)-2].Text != large {
+		t.Error("the history has changed")
 	}
 }
 

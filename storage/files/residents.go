@@ -138,7 +138,12 @@ func (rs *residents) unpin(r *resident) {
 		return
 	}
 	r.elem = rs.unused.PushFront(r)
-	for rs.unused.Len() > rs.limit {
+	rs.shrink(rs.limit)
+}
+
+// shrink forgets unused residents until limit are left. It needs mu.
+func (rs *residents) shrink(limit int) {
+	for rs.unused.Len() > limit {
 		rs.drop(rs.unused.Back().Value.(*resident))
 	}
 }
@@ -193,9 +198,7 @@ func (rs *residents) close() {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	rs.closed = true
-	for rs.unused.Len() > 0 {
-		rs.drop(rs.unused.Back().Value.(*resident))
-	}
+	rs.shrink(0)
 }
 
 // A gate is a mutex that may be held during disk I/O, because waiting for it

@@ -254,5 +254,19 @@ func (t *cachedTail) fits(file fs.FileInfo) bool {
 	return t.size == file.Size() && t.mod.Equal(file.ModTime())
 }
 
+// What Release leaves in memory: for the conversations that are going on.
+const (
+	releasedTails     = 1 << 20 // bytes of history files
+	releasedResidents = 256
+)
+
+// Release drops most of what is in memory for speed alone; it is read again when it is needed.
+func (s *Store) Release() {
+	s.tails.Shrink(releasedTails)
+	s.residents.mu.Lock()
+	defer s.residents.mu.Unlock()
+	s.residents.shrink(releasedResidents)
+}
+
 // keepTail keeps a tail for the next user of the file.
 func (s *Store) keepTail(t *cachedTail) { s.tails.Put(t.id, t, t.size-t.from+tailCost) }

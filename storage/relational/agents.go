@@ -36,6 +36,9 @@ func NewAgents(db *Store, blobs storage.Blobs, maxInline int64) *Agents {
 	return &Agents{db.core, blobs, maxInline, storage.NewRecent[claybot.AgentID, recall](recentHistories, recentIdle)}
 }
 
+// Release drops most of what is in memory for speed alone; it is read again when it is needed.
+func (s *Agents) Release() { s.recent.Shrink(releasedRecent) }
+
 // AgentFor implements storage.Agents.
 func (s *Agents) AgentFor(ctx context.Context, d claybot.Descriptor) (claybot.Agent, error) {
 	return s.agentFor(ctx, d, nil)
