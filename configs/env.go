@@ -2,7 +2,9 @@ package configs
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -102,6 +104,12 @@ var variablePaths = sync.OnceValue(func() map[string]string {
 		paths[v.name] = v.path
 	}
 	return paths
+})
+
+// variableNames are the variables that claybot reads, sorted, and the one that names the file. Callers only
+// read it.
+var variableNames = sync.OnceValue(func() []string {
+	return append(slices.Sorted(maps.Keys(variablePaths())), "CLAYBOT_CONFIG")
 })
 
 // commas splits a list of values with commas between them.

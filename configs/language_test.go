@@ -53,7 +53,7 @@ func TestTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all []string
-	for _, w := range append(warnings, c.WrongTexts(texts.IDs(), texts.Replaceable)...) {
+	for _, w := range append(warnings, c.WrongTexts(texts.IDs, texts.Replaceable)...) {
 		all = append(all, strings.TrimPrefix(w.String(), path+":"))
 	}
 	want := []string{

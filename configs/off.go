@@ -404,25 +404,23 @@ func slips(a, b string) int {
 	if len(a) > maxDistance || len(b) > maxDistance {
 		return max(len(a), len(b))
 	}
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
+	var two, one, row [maxDistance + 1]int // for the beginnings of a that are two and one shorter, and this one
+	for j := range len(b) + 1 {
+		row[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
+		two, one = one, row
+		row[0] = i
 		for j := 1; j <= len(b); j++ {
-			cost := rows[i-1][j-1]
+			cost := one[j-1]
 			if a[i-1] != b[j-1] {
-				cost = 1 + min(cost, rows[i-1][j], rows[i][j-1])
+				cost = 1 + min(cost, one[j], row[j-1])
 			}
 			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				cost = min(cost, rows[i-2][j-2]+1)
+				cost = min(cost, two[j-2]+1)
 			}
-			rows[i][j] = cost
+			row[j] = cost
 		}
 	}
-	return rows[len(a)][len(b)]
+	return row[len(b)]
 }

@@ -171,11 +171,11 @@ func meantVariable(name string) string {
 	if right := aliases[name]; right != "" {
 		return right
 	}
-	known := slices.Sorted(maps.Keys(variablePaths()))
+	known := variableNames()
 	if own, ok := strings.CutPrefix(name, ownPrefix); ok && (slices.Contains(known, own) || aliases[own] != "") {
 		return cmp.Or(aliases[own], own)
 	}
-	for _, k := range append(known, "CLAYBOT_CONFIG") {
+	for _, k := range known {
 		if typoVariable(name, k) {
 			return k
 		}
