@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -65,9 +66,9 @@ func reason(err error) error {
 	return err
 }
 
-// Read reads a regular file of at most limit bytes. A missing one is fs.ErrNotExist; other errors are
-// words that go on after the name.
-func (d *Dir) Read(name string, limit int64) ([]byte, error) {
+// open opens a regular file. A missing one is fs.ErrNotExist; other errors are words that go on after the
+// name.
+func (d *Dir) open(name string) (*os.File, error) {
 	info, err := d.root.Stat(name)
 	if err != nil {
 		if at, lerr := d.root.Lstat(name); lerr == nil && at.Mode()&fs.ModeSymlink != 0 {
@@ -85,15 +86,53 @@ func (d *Dir) Read(name string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be read: %w", reason(err))
 	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, limit+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("it cannot be read: %w", reason(err))
-	case int64(len(text)) > limit:
-		return nil, fmt.Errorf("it has more than %d KiB", limit>>10)
+	return f, nil
+}
+
+// Stamp changes when one of some files does, as far as their sizes and times tell.
+func (d *Dir) Stamp(names ...string) string {
+	var b strings.Builder
+	for _, name := range names {
+		if info, err := d.root.Stat(name); err == nil {
+			fmt.Fprintf(&b, "%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
+		}
 	}
-	return text, nil
+	return b.String()
+}
+
+// copyTo copies a regular file of at most limit bytes. Errors are those of open.
+func (d *Dir) copyTo(w io.Writer, name string, limit int64) error {
+	f, err := d.open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	switch n, err := io.Copy(w, io.LimitReader(f, limit+1)); {
+	case err != nil:
+		return fmt.Errorf("it cannot be read: %w", reason(err))
+	case n > limit:
+		return fmt.Errorf("it has more than %d KiB", limit>>10)
+	}
+	return nil
+}
+
+// Read reads a regular file of at most limit bytes. A missing one is fs.ErrNotExist; other errors are
+// words that go on after the name.
+func (d *Dir) Read(name string, limit int64) ([]byte, error) {
+	var text bytes.Buffer
+	if err := d.copyTo(&text, name, limit); err != nil {
+		return nil, err
+	}
+	return text.Bytes(), nil
+}
+
+// Copy copies a regular file of at most limit bytes to a new file, elsewhere. Errors are those of Read.
+func (d *Dir) Copy(name, to string, limit int64) error {
+	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.copyTo(f, name, limit), f.Close())
 }
 
 // Text reads a text for agents. A missing or blank one is empty; one that cannot be used is left.

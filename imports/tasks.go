@@ -15,6 +15,8 @@ type Env struct {
 	Zone   string // the IANA name of the zone of this machine, for schedules without one
 	Lookup func(string) (string, bool)
 	Now    time.Time
+	// Query returns what a query finds in a copy of an SQLite database, as text.
+	Query func(path, query string) ([][]string, error)
 }
 
 // Expand returns a path with the home directory in the place of ~.

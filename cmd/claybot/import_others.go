@@ -16,6 +16,7 @@ import (
 	"github.com/claybot/claybot/imports/openclaw"
 	"github.com/claybot/claybot/imports/picoclaw"
 	"github.com/claybot/claybot/platforms"
+	"github.com/claybot/claybot/storage/sqlite"
 )
 
 type (
@@ -58,6 +59,11 @@ type adoption struct {
 	todo, there, kept, failed [][]string
 }
 
+// queryCopy reads the copy of a database of another program.
+func queryCopy(path, query string) ([][]string, error) {
+	return sqlite.Foreign(context.Background(), path, query)
+}
+
 // adopt reads a directory, and shows or does what is to be imported.
 func (e *env) adopt(flags adoptFlags, dir, usual string, read func(string, imports.Env) (*imports.Find, error)) error {
 	if dir == "" {
@@ -71,7 +77,7 @@ func (e *env) adopt(flags adoptFlags, dir, usual string, read func(string, impor
 	if err != nil {
 		return err
 	}
-	find, err := read(dir, imports.Env{Home: home, Zone: e.hostZone(), Lookup: e.lookup, Now: time.Now()})
+	find, err := read(dir, imports.Env{Home: home, Zone: e.hostZone(), Lookup: e.lookup, Now: time.Now(), Query: queryCopy})
 	if err != nil {
 		return usageError{err}
 	}

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -210,4 +213,16 @@ func (r *rig) reads(ts *testscript.TestScript, want []string) {
 	if !slices.Equal(got, want) {
 		ts.Fatalf("the newest request has the documents %q", got)
 	}
+}
+
+// makeDatabase makes an SQLite database that another program has left: database FILE SQLFILE.
+func makeDatabase(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: database FILE SQLFILE")
+	}
+	ts.Check(os.MkdirAll(filepath.Dir(ts.MkAbs(args[0])), 0o700))
+	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+	ts.Check(err)
+	_, err = db.ExecContext(context.Background(), ts.ReadFile(args[1]))
+	ts.Check(errors.Join(err, db.Close()))
 }

@@ -78,6 +78,7 @@ func scripts(dir string) testscript.Params {
 			"callback":     withRig((*rig).callbackCommand),
 			"capture":      capture,
 			"damage":       damageFile,
+			"database":     makeDatabase,
 			"documented":   documented,
 			"exits":        exits,
 			"expand":       expand,

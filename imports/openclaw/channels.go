@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/claybot/claybot/imports"
 	"github.com/claybot/claybot/platforms"
@@ -131,77 +130,4 @@ func (r *reader) people(name, account string, get func(...string) imports.Value)
 		}
 	}
 	r.AddAllowed(name, ids)
-}
-
-// jobDatabase is where OpenClaw keeps tasks since 2026.6.1, not always those of its file.
-const jobDatabase = "state/openclaw.sqlite"
-
-// jobs reads the scheduled tasks.
-func (r *reader) jobs() {
-	name := "cron/jobs.json"
-	if store := r.config.At("cron", "store").Text(); store != "" {
-		inside, ok := strings.CutPrefix(r.env.Expand(store), r.dir.Path+"/")
-		if !ok {
-			r.Leave("tasks", "their file is outside of the directory")
-			return
-		}
-		name = inside
-	}
-	if r.config.At("cron", "enabled").Is(false) {
-		r.Leave("tasks", "they are switched off there")
-		return
-	}
-	if !r.dir.Has(name) {
-		if r.dir.Has(jobDatabase) {
-			r.Leave("tasks", "this version of OpenClaw keeps them in a database, "+jobDatabase+"; list them with openclaw cron list, and create them with claybot cron add")
-		}
-		return
-	}
-	jobs, err := r.dir.Jobs(name)
-	if err != nil {
-		r.Leave("tasks", err.Error())
-		return
-	}
-	if r.dir.Has(jobDatabase) {
-		r.Leave("tasks of the database", name+" was read; newer versions of OpenClaw no longer use it: compare with openclaw cron list, and correct with claybot cron edit")
-	}
-	for _, v := range jobs {
-		if v.At("delivery", "mode").Text() == "webhook" {
-			r.Leave("task "+v.At("name").Text(), "it posts its result to an address; see docs/relay.md")
-			continue
-		}
-		r.AddJob(r.job(v), r.env)
-	}
-}
-
-func (r *reader) job(v imports.Value) imports.Job {
-	when, payload, delivery := v.At("schedule"), v.At("payload"), v.At("delivery")
-	j := imports.Job{
-		ID: v.First("id", "jobId").Text(), Name: v.At("name").Text(), Text: strings.TrimSpace(payload.First("message", "text").Long()),
-		Kind: when.At("kind").Text(), Expr: when.At("expr").Text(), Zone: when.At("tz").Text(), Every: when.At("everyMs").Number(),
-		Off: v.At("enabled").Is(false), Channel: delivery.At("channel").Text(), To: delivery.At("to").Text(),
-	}
-	j.At = moment(when)
-	j.Once = j.Kind == "at" && !v.At("deleteAfterRun").Is(false)
-	if !delivery.There() { // of old versions
-		j.Channel, j.To, j.Silent = payload.At("channel").Text(), payload.At("to").Text(), payload.At("deliver").Is(false)
-	}
-	j.Silent = j.Silent || delivery.At("mode").Text() == "none"
-	if j.Channel == "" || j.Channel == "last" {
-		j.To = ""
-	}
-	return j
-}
-
-// moment is the one time of a schedule; one without a zone is in UTC.
-func moment(when imports.Value) time.Time {
-	if ms := when.At("atMs").Number(); ms > 0 && ms < 1<<53 {
-		return time.UnixMilli(int64(ms)).UTC()
-	}
-	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateTime, time.DateOnly} {
-		if t, err := time.Parse(form, when.At("at").Text()); err == nil {
-			return t
-		}
-	}
-	return time.Time{}
 }

@@ -11,6 +11,7 @@
 //	workspace and its files                     src/agents/workspace-default.ts f58c1033, src/agents/workspace.ts 0033b703
 //	cron/jobs.json                              src/cron/types.ts 001978f7
 //	state/openclaw.sqlite                       src/state/openclaw-state-db.paths.ts 4899d8fd, src/cron/store.ts 0549437f
+//	its table cron_jobs                         src/cron/store/row-codec.ts 06070cf7, src/cron/store/schema.ts 238c4109
 //	mcp.servers                                 src/config/types.mcp.ts 084ca59b
 package openclaw
 

@@ -1,6 +1,10 @@
 package openclaw
 
 import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,12 +13,19 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/imports"
+	"github.com/claybot/claybot/storage/sqlite"
 )
 
 // read reads a directory of these files.
 func read(t *testing.T, files map[string]string, vars map[string]string) (*imports.Find, error) {
 	t.Helper()
 	dir := t.TempDir()
+	write(t, dir, files)
+	return readDir(dir, vars)
+}
+
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
 	for name, text := range files {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700); err != nil {
 			t.Fatal(err)
@@ -23,9 +34,13 @@ func read(t *testing.T, files map[string]string, vars map[string]string) (*impor
 			t.Fatal(err)
 		}
 	}
+}
+
+func readDir(dir string, vars map[string]string) (*imports.Find, error) {
 	return Read(dir, imports.Env{
 		Home: "/nowhere", Zone: "UTC", Now: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC),
 		Lookup: func(name string) (string, bool) { v, ok := vars[name]; return v, ok },
+		Query:  func(path, query string) ([][]string, error) { return sqlite.Foreign(context.Background(), path, query) },
 	})
 }
 
@@ -196,26 +211,80 @@ func TestIncludes(t *testing.T) {
 	}
 }
 
-// Tasks are in a database since OpenClaw 2026.6.1, and the file may be older than that.
+// Tasks are in a database since OpenClaw 2026.6.1; a file of before may still be there. The columns are those
+// of src/cron/store/row-codec.ts 06070cf7 that a task needs.
 func TestTasksOfTheDatabase(t *testing.T) {
-	jobs := `{version: 1, jobs: [{id: "a", name: "News", schedule: {kind: "every", everyMs: 3600000}, payload: {kind: "agentTurn", message: "news"}}]}`
+	const file = `{version: 1, jobs: [{id: "a", name: "Of the file", schedule: {kind: "every", everyMs: 3600000}, payload: {kind: "agentTurn", message: "news"}}]}`
+	job := func(name string) string {
+		return `{"id":"` + name + `","name":"` + name + `","enabled":true,"schedule":{"kind":"cron","expr":"0 7 * * *"},"payload":{"kind":"agentTurn","message":"news"},"state":{}}`
+	}
+	row := func(key, job string, enabled, order int) string {
+		return fmt.Sprintf("INSERT INTO cron_jobs VALUES ('%s', 'job-%d', '%s', %d, %d, 0);", key, order, job, enabled, order)
+	}
+	const table = "CREATE TABLE cron_jobs (store_key TEXT, job_id TEXT, job_json TEXT, enabled INTEGER, sort_order INTEGER, updated_at INTEGER, PRIMARY KEY (store_key, job_id));"
 	for _, x := range []struct {
-		files map[string]string
-		tasks int
-		left  string
+		what, database string
+		files          map[string]string
+		tasks, left    string
 	}{
-		{map[string]string{"cron/jobs.json": jobs}, 1, ""},
-		{map[string]string{"cron/jobs.json": jobs, "state/openclaw.sqlite": "x"}, 1, "cron/jobs.json was read; newer versions of OpenClaw no longer use it"},
-		{map[string]string{"state/openclaw.sqlite": "x"}, 0, "keeps them in a database, state/openclaw.sqlite; list them with openclaw cron list"},
+		{"file alone", "", map[string]string{"cron/jobs.json": file}, "Of the file", ""},
+		{"database, whose tasks count", table + row("%/cron/jobs.json", job("B"), 1, 1) + row("%/cron/jobs.json", job("A"), 1, 0), map[string]string{"cron/jobs.json": file}, "A B", ""},
+		{"switched off", table + row("%/cron/jobs.json", job("A"), 0, 0), nil, "", "task A: it is switched off there"},
+		{"posts to an address", table + row("%/cron/jobs.json", `{"id":"P","name":"P","delivery":{"mode":"webhook"}}`, 1, 0), nil, "", "task P: it posts its result"},
+		{"of a directory that was moved", table + row("/elsewhere/cron/jobs.json", job("A"), 1, 0), nil, "A", ""},
+		{"of two directories", table + row("/elsewhere/cron/jobs.json", job("B"), 1, 0) + row("%/cron/jobs.json", job("A"), 1, 1), nil, "A", ""},
+		{"of two others", table + row("/elsewhere/jobs.json", job("B"), 1, 0) + row("/other/jobs.json", job("A"), 1, 1), nil, "", "it has the tasks of 2 files, and none is"},
+		{"file of its own, whose tasks went into the database", table + row("/elsewhere/tasks.json", job("B"), 1, 0) + row("/own/tasks.json", job("A"), 1, 1), map[string]string{"openclaw.json": `{cron: {store: "/own/tasks.json"}}`}, "A", ""},
+		{"database without tasks", table, map[string]string{"cron/jobs.json": file}, "Of the file", ""},
+		{"database of before", "CREATE TABLE other (x)", map[string]string{"cron/jobs.json": file}, "Of the file", ""},
+		{"another table", "CREATE TABLE cron_jobs (x)", nil, "", "but: "},
+		{"no JSON", table + row("%/cron/jobs.json", "x", 1, 0), nil, "", "a task there is not JSON"},
+		{"no database", "", map[string]string{"state/openclaw.sqlite": strings.Repeat("x", 4096)}, "", "they are in a database, state/openclaw.sqlite, but: "},
 	} {
-		x.files["openclaw.json"] = "{}"
-		f, err := read(t, x.files, nil)
-		if err != nil || len(f.Tasks) != x.tasks {
-			t.Fatalf("%v: %d tasks, left %v", err, len(f.Tasks), f.Left)
-		}
-		i := slices.IndexFunc(f.Left, func(l imports.Left) bool { return strings.HasPrefix(l.What, "tasks") })
-		if (i >= 0) != (x.left != "") || i >= 0 && !strings.Contains(f.Left[i].Why, x.left) {
-			t.Errorf("left %v, want %q", f.Left, x.left)
+		t.Run(x.what, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "openclaw")
+			files := map[string]string{"openclaw.json": "{}"}
+			maps.Copy(files, x.files)
+			write(t, dir, files)
+			if x.database != "" {
+				stop := writeDatabase(t, filepath.Join(dir, "state", "openclaw.sqlite"), strings.ReplaceAll(x.database, "%/", dir+"/"))
+				defer stop()
+			}
+			f, err := readDir(dir, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, task := range f.Tasks {
+				names = append(names, task.Name)
+			}
+			if got := strings.Join(names, " "); got != x.tasks {
+				t.Errorf("tasks %q, want %q", got, x.tasks)
+			}
+			i := slices.IndexFunc(f.Left, func(l imports.Left) bool { return strings.HasPrefix(l.What, "task") })
+			if (i >= 0) != (x.left != "") || i >= 0 && !strings.Contains(f.Left[i].What+": "+f.Left[i].Why, x.left) {
+				t.Errorf("left %v, want %q", f.Left, x.left)
+			}
+		})
+	}
+}
+
+// writeDatabase makes a database that its owner has open, so that what was written is still in its log.
+func writeDatabase(t *testing.T, path, text string) (stop func()) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("PRAGMA journal_mode = WAL;" + text); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
