@@ -16,12 +16,16 @@ import (
 )
 
 type restoreCmd struct {
-	Copy string `arg:"" optional:"" help:"Backup copy to restore. Default: the newest verified one in the data directory."`
+	Copy   string `arg:"" optional:"" help:"Backup copy to restore. Default: the newest verified one in the data directory."`
+	Accept bool   `help:"Restore nothing: accept the database as another program, such as sqlite3, has written it, if SQLite finds nothing wrong with it."`
 }
 
 // Run replaces the database of the data directory by a copy. The directories of agents stay
 // as they are.
 func (c restoreCmd) Run(e *env) error {
+	if c.Accept && c.Copy != "" {
+		return usageError{errors.New("--accept takes no copy: it is about the database of the data directory")}
+	}
 	conf, _, err := e.load()
 	if err != nil {
 		return err
@@ -40,6 +44,14 @@ func (c restoreCmd) Run(e *env) error {
 		return err
 	}
 	defer func() { _ = lock.Close() }()
+	kept := filepath.Join(dir, "quarantine", "claybot.db-"+time.Now().UTC().Format(copyTime))
+	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, "claybot.db")
+	if c.Accept {
+		return c.accept(ctx, e, path, kept)
+	}
 	from, err := c.choose(ctx, e, dir)
 	if err != nil {
 		return err
@@ -48,11 +60,6 @@ func (c restoreCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	kept := filepath.Join(dir, "quarantine", "claybot.db-"+time.Now().UTC().Format(copyTime))
-	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
-		return err
-	}
-	path := filepath.Join(dir, "claybot.db")
 	var ended storage.Ended
 	var again withdrawn
 	var mark storage.StoreMark
@@ -74,6 +81,32 @@ Start claybot now. It notifies users whose conversations continued after that st
 `, from, made.UTC().Format("2006-01-02 15:04:05 UTC"), kept,
 		count(ended.Messages+ended.Parked, "message"), ended.Parked, count(ended.Runs, "run"), count(ended.Sends, "outgoing message"), count(ended.Reminders, "reminder"), again)
 	return err
+}
+
+// accept gives the pages of the database checksums again, and keeps the file as it was.
+func (c restoreCmd) accept(ctx context.Context, e *env, path, kept string) error {
+	sealed := kept + ".accepted"
+	defer func() { _ = os.Remove(sealed) }() // it was copied, or is not needed
+	wrong, pages, err := sqlite.Reseal(ctx, path, sealed)
+	if err != nil {
+		return fmt.Errorf("%w; run claybot restore without --accept", err)
+	}
+	if wrong == 0 {
+		return e.text(fmt.Sprintf("All %s of the database have the right checksum; nothing was changed.\n", count(pages, "page")))
+	}
+	err = sqlite.Restore(ctx, sealed, path, kept, func(fresh string) error {
+		db, err := sqlite.Open(ctx, fresh, sqlite.Config{})
+		if err != nil {
+			return err
+		}
+		return db.Close()
+	})
+	if err != nil {
+		return fmt.Errorf("restore: %w; run it again", err)
+	}
+	return e.text(fmt.Sprintf(`Accepted the database as it is: %d of its %s had another checksum than claybot writes. The old file is now %s.
+Start claybot now.
+`, wrong, count(pages, "page"), kept))
 }
 
 // choose returns the copy to restore.
