@@ -21,7 +21,8 @@ type Rights interface {
 }
 
 // A Permit returns why a call of a tool may not be made, in words for the model; nil if it
-// may. nil args stand for every call of the tool.
+// may. nil args stand for every call of the tool. It is asked with its name alone about a tool that is not in
+// the set, and may then say only that an operator has stopped it, with FaultStopped.
 type Permit func(spec Spec, args json.RawMessage) error
 
 // Permitted returns the set under the permissions of its agent. may is asked for them each

@@ -72,6 +72,35 @@ func TestPermitted(t *testing.T) {
 	}
 }
 
+// TestStoppedServer: a tool whose server is stopped is in no set, and its calls are refused as such. Of
+// another tool that is not there, permissions say nothing.
+func TestStoppedServer(t *testing.T) {
+	none, err := tools.NewSet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := none.Permitted(func() tools.Permit {
+		return func(spec tools.Spec, args json.RawMessage) error {
+			if spec.Name == "srv_tool" && args == nil {
+				return &tools.Fault{Code: tools.FaultStopped, Text: "an operator has stopped srv"}
+			}
+			return errors.New("no")
+		}
+	})
+	for name, want := range map[string]tools.Fault{
+		"srv_tool": {Code: tools.FaultStopped, Text: "an operator has stopped srv"},
+		"other":    {Code: tools.FaultUnknown, Text: `unknown tool "other"`},
+	} {
+		call := claybot.ToolCall{ID: "1", Name: name, Args: "{}"}
+		if out := set.Do(t.Context(), tools.Env{}, call); out.Fault == nil || *out.Fault != want {
+			t.Errorf("%s: %+v, want %+v", name, out.Fault, want)
+		}
+		if out := set.Do(t.Context(), tools.Env{Undo: true}, call); out.Fault == nil || out.Fault.Code != tools.FaultUnknown {
+			t.Errorf("an undo of %s: %+v", name, out.Fault)
+		}
+	}
+}
+
 func TestForbids(t *testing.T) {
 	no := new(false)
 	scoped := func(name string, scopes ...string) tools.Spec {

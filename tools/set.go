@@ -143,6 +143,11 @@ func (s *Set) Check(call claybot.ToolCall) error {
 func (s *Set) accept(call claybot.ToolCall, undo bool) (*entry, json.RawMessage, error) {
 	e, ok := s.entries[call.Name]
 	if !ok || e.spec.Hidden && !undo {
+		if !ok && !undo { // a server that is stopped lists no tools
+			if fault := s.permits(Spec{Tool: llm.Tool{Name: call.Name}}, nil); fault != nil && fault.Code == FaultStopped {
+				return nil, nil, fault
+			}
+		}
 		return nil, nil, &Fault{Code: FaultUnknown, Text: fmt.Sprintf("unknown tool %.80q", call.Name)}
 	}
 	args, err := checkArgs(e.schema, call)

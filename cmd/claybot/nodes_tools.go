@@ -17,8 +17,8 @@ var (
 	skillsNode = nodes.Key{Kind: nodes.Skills, Name: "skills"}
 )
 
-// toolNode is the node whose stop takes a tool away; the zero Key for a tool without a node, and for those of
-// MCP servers, which are nodes themselves.
+// toolNode is the node whose stop takes a tool of claybot away; the zero Key for one without a node, and for
+// those of MCP servers, see serverOf.
 func toolNode(spec tools.Spec) nodes.Key {
 	group := spec.Group()
 	if slices.Contains(spec.Scopes, skillsNode.Name) {
@@ -63,6 +63,9 @@ func (b *toolbox) withheld(a claybot.Agent, spec tools.Spec, args json.RawMessag
 	if k == skillsNode {
 		what = "the skills"
 	}
+	if server := b.serverOf(a, spec); server != "" {
+		k, what = nodes.Key{Kind: nodes.MCP, Name: server}, "the tools of the MCP server "+server
+	}
 	err := withheld(orders, k, what)
 	switch {
 	case err != nil || args == nil || spec.Source != "":
@@ -72,6 +75,21 @@ func (b *toolbox) withheld(a claybot.Agent, spec tools.Spec, args json.RawMessag
 		err = b.tooling.workspaces.withheld(b.config.profile(a).Workspace.Provider)
 	}
 	return err
+}
+
+// serverOf is the MCP server of a tool; empty: it is of none. One that is stopped lists no tools, so that the
+// name says whose it is.
+func (b *toolbox) serverOf(a claybot.Agent, spec tools.Spec) (server string) {
+	if source, is := strings.CutPrefix(spec.Source, "mcp:"); is || reserved(spec.Name) {
+		return source
+	}
+	p := b.config.profile(a)
+	for _, s := range b.config.Load().Tools.MCP {
+		if strings.HasPrefix(spec.Name, s.Name+"_") && len(s.Name) > len(server) && (p.Tools == nil || slices.Contains(p.Tools, spec.Name)) {
+			server = s.Name
+		}
+	}
+	return server
 }
 
 // withheld says to a model that an operator has stopped a node, which what names; nil: none has.

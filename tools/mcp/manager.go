@@ -163,7 +163,7 @@ func (m *Manager) Tools(servers []string) []tools.Tool {
 // Ready waits for servers that were not connected yet since they were set up, at most as
 // long as that may take, if a tool with one of the full names may be theirs.
 func (m *Manager) Ready(ctx context.Context, names []string) {
-	ctx, cancel := context.WithTimeout(ctx, helloTimeout+listTimeout)
+	ctx, cancel := context.WithTimeout(ctx, ConnectTime)
 	defer cancel()
 	for _, l := range m.all() {
 		if l.refused != nil || l.server.Stopped || !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, l.server.Name+"_") }) {

@@ -39,6 +39,9 @@ const (
 	MaxMessage = 4 << 20 // bytes of one message
 	MaxTools   = 200     // that one server may list
 
+	// ConnectTime is how long a server may take until it is connected, once its program runs.
+	ConnectTime = helloTimeout + listTimeout
+
 	startTimeout  = 2 * time.Minute  // until a program runs: an image may have to be loaded
 	helloTimeout  = 30 * time.Second // until a server has introduced itself
 	listTimeout   = 10 * time.Second
