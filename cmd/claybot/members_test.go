@@ -52,7 +52,8 @@ func TestConnectorLine(t *testing.T) {
 	at := time.Now()
 	for want, c := range map[string]overview.ConnectorStatus{
 		"starting":                           {Health: connectors.Health{State: connectors.StateStarting}},
-		"stopped: no token":                  {Health: connectors.Health{State: connectors.StateStopped, Err: "no token"}},
+		"stopped by a at noon":               {Health: connectors.Health{State: connectors.StateOff, Err: "stopped by a at noon"}},
+		"off: no token":                      {Health: connectors.Health{State: connectors.StateStopped, Err: "no token"}},
 		"live" + success(at):                 {Health: connectors.Health{State: connectors.StateLive, LastOK: at}},
 		"live, but they wait":                {Health: connectors.Health{State: connectors.StateLive, LastOK: at}, Held: "they wait"},
 		"failing, but they wait: no network": {Health: connectors.Health{State: connectors.StateFailing, Err: "no network"}, Held: "they wait"},

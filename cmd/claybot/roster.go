@@ -49,7 +49,7 @@ func (c stoppedConnector) Health() connectors.Health {
 	if c.order == (nodes.Order{}) {
 		return connectors.Health{State: connectors.StateStarting}
 	}
-	return connectors.Health{State: connectors.StateOff, Err: stoppedBy(c.order) + "; start it: claybot nodes start " + c.Name()}
+	return connectors.Health{State: connectors.StateOff, Err: stoppedBy(c.order) + "; " + nodes.Fix(keyOfConnector(c.Name()))}
 }
 
 // pause stops a connector, or starts it again, without an order.

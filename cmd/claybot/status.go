@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
 )
@@ -163,12 +164,17 @@ func checkLine(c overview.CheckStatus) string {
 
 func serverLine(s overview.ServerStatus) string { return join(": ", s.State, s.Err) }
 
+// connectorWords are the states of connectors for which a node has another word, see connectorStates.
+var connectorWords = map[string]string{connectors.StateStopped: nodes.Off, connectors.StateOff: nodes.Stopped}
+
 func connectorLine(c overview.ConnectorStatus) string {
-	line := c.State
+	line := cmp.Or(connectorWords[c.State], c.State)
 	if c.Held != "" {
 		line += ", but " + c.Held
 	}
 	switch {
+	case c.State == connectors.StateOff && c.Held == "": // by whom begins with the word
+		line = c.Err
 	case c.Err != "":
 		line += ": " + c.Err
 	case c.Held == "" && !c.LastOK.IsZero():
