@@ -18,6 +18,7 @@ type InboxView struct {
 	Descriptor claybot.Descriptor
 	Waiting    []claybot.AgentMessage // oldest first
 	Run        *claybot.Run           // the unfinished one, or nil
+	Stopped    string                 // what holds the messages that wait; see storage.IndexEntry
 }
 
 // InboxOf returns the inbox of an agent, or storage.ErrNotFound.
@@ -32,7 +33,7 @@ func (o *Listings) InboxOf(ctx context.Context, id claybot.AgentID) (InboxView, 
 	if err != nil {
 		return InboxView{}, err
 	}
-	v := InboxView{Agent: id, Descriptor: e.Descriptor, Waiting: waiting}
+	v := InboxView{Agent: id, Descriptor: e.Descriptor, Waiting: waiting, Stopped: o.stoppedBy(ctx, e, waiting[:min(len(waiting), 1)]...)}
 	if e.Run == "" {
 		return v, nil
 	}

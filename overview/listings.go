@@ -10,6 +10,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/worker"
 )
 
 // RunByID loads a run; see storage.RunReader. If the run has no engine yet, it sets the
@@ -55,9 +56,10 @@ func (o *Listings) Agent(ctx context.Context, id claybot.AgentID) (storage.Index
 	return o.named(ctx, e), err
 }
 
-// named returns the entry of an agent with the names of its group and its person.
+// named returns the entry of an agent with the names of its group and its person, and what stops it.
 func (o *Listings) named(ctx context.Context, e storage.IndexEntry) storage.IndexEntry {
 	d := e.Descriptor
+	e.Stopped = o.stoppedBy(ctx, e)
 	if !d.Foreground() {
 		return e
 	}
@@ -68,6 +70,18 @@ func (o *Listings) named(ctx context.Context, e storage.IndexEntry) storage.Inde
 		e.PersonName = o.People.NameOf(ctx, d.OwnerID())
 	}
 	return e
+}
+
+// stoppedBy returns what stops an agent, as messages want it to work.
+func (o *Listings) stoppedBy(ctx context.Context, e storage.IndexEntry, messages ...claybot.AgentMessage) string {
+	agent := claybot.Agent{ID: e.ID, Descriptor: e.Descriptor}
+	why := o.Stopped(worker.Asked(agent, messages...))
+	if !e.Descriptor.Foreground() && (why != "" || e.Waiting > 0) { // its model may be one of its own
+		if agent, err := o.Agents.Agent(ctx, e.ID); err == nil {
+			why = o.Stopped(worker.Asked(agent, messages...))
+		}
+	}
+	return why
 }
 
 // AgentOf returns the id of the agent of a descriptor, or storage.ErrNotFound.

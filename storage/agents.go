@@ -311,6 +311,9 @@ type IndexEntry struct {
 	// PlaceName and PersonName are how the platform calls the group or channel, and the
 	// person, of a user agent. Unverified. The store leaves them empty.
 	PlaceName, PersonName string
+	// Stopped is what an operator has stopped that the agent needs, by whom, and how it is started; empty:
+	// nothing. The store leaves it empty.
+	Stopped string
 }
 
 // An AgentQuery picks agents; empty fields pick all.

@@ -65,6 +65,7 @@ type AgentView struct {
 	Waiting    int                `json:"waiting" doc:"Number of messages that no run has taken yet."`
 	Run        claybot.RunID      `json:"run,omitempty" doc:"The unfinished run."`
 	State      string             `json:"state" doc:"idle, waiting, or the state of the unfinished run."`
+	Stopped    string             `json:"stopped,omitempty" doc:"What an operator has stopped that the agent needs, by whom, and how it is started. Its messages wait until then."`
 }
 
 // An AgentList is one page of agents.
@@ -118,7 +119,7 @@ func ViewAgent(ctx context.Context, from Runs, e storage.IndexEntry) (AgentView,
 	d := e.Descriptor
 	v := AgentView{
 		ID: e.ID, Type: d.Type, Name: d.Name, Parent: d.Parent, Owner: d.OwnerID(), Descriptor: d, PlaceName: e.PlaceName, PersonName: e.PersonName,
-		CreatedAt: e.CreatedAt, LastUserAt: e.LastUserAt, Usage: e.Usage, Waiting: e.Waiting, Run: e.Run, State: "idle",
+		CreatedAt: e.CreatedAt, LastUserAt: e.LastUserAt, Usage: e.Usage, Waiting: e.Waiting, Run: e.Run, State: "idle", Stopped: e.Stopped,
 	}
 	if e.Waiting > 0 {
 		v.State = "waiting"

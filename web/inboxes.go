@@ -44,6 +44,7 @@ type WorkView struct {
 type InboxView struct {
 	Waiting []WaitingView `json:"waiting"`
 	Run     *WorkView     `json:"run,omitempty"`
+	Stopped string        `json:"stopped,omitempty" doc:"What an operator has stopped that the agent needs, by whom, and how it is started. The messages wait until then."`
 }
 
 // A Dropped lists the messages that were removed.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/web"
@@ -54,13 +55,17 @@ func joined(by string, all ...string) string {
 
 // activity says what the agent is doing.
 func activity(a web.AgentView) string {
+	state := a.State
+	if a.Stopped != "" && (state == "idle" || state == "waiting") {
+		state = nodes.Stopped
+	}
 	switch {
 	case a.Waiting == 0:
-		return a.State
-	case a.State == "waiting":
+		return state
+	case state == "waiting":
 		return fmt.Sprintf("waiting %d", a.Waiting)
 	}
-	return fmt.Sprintf("%s, waiting %d", a.State, a.Waiting)
+	return fmt.Sprintf("%s, waiting %d", state, a.Waiting)
 }
 
 // lastMessage is when a user wrote to the agent, or when a subagent was created.
@@ -204,9 +209,13 @@ func (e *env) agents() ([]web.AgentView, error) {
 }
 
 func agentTable(all []branch) [][]string {
+	head := []string{"AGENT", "KIND", "WHO/NAME", "STATE", "LAST MESSAGE"}
+	if slices.ContainsFunc(all, func(b branch) bool { return b.Stopped != "" }) {
+		head = append(head, "NOTE")
+	}
 	return slices.Insert(each(all, func(b branch) []string {
-		return []string{b.lines + string(b.ID), string(b.Type), oneLine(whose(b.AgentView)), activity(b.AgentView), lastMessage(b.AgentView)}
-	}), 0, []string{"AGENT", "KIND", "WHO/NAME", "STATE", "LAST MESSAGE"})
+		return []string{b.lines + string(b.ID), string(b.Type), oneLine(whose(b.AgentView)), activity(b.AgentView), lastMessage(b.AgentView), b.Stopped}[:len(head)]
+	}), 0, head)
 }
 
 // A shownAgent is an agent with its settings.
@@ -237,6 +246,7 @@ func (c agentsShowCmd) Run(e *env) error {
 		{"created", moment(a.CreatedAt.Time())},
 		{"last message", lastMessage(a)},
 	}
+	rows = append(rows, field("stopped", a.Stopped)...)
 	if a.Parent != "" {
 		rows = append(rows, []string{"parent", string(a.Parent)})
 	}

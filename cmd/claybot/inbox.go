@@ -49,7 +49,10 @@ func (c inboxShowCmd) Run(e *env) error {
 // workLine says what the agent is doing.
 func workLine(v web.InboxView) string {
 	r := v.Run
-	if r == nil {
+	switch {
+	case r == nil && v.Stopped != "":
+		return "Stopped: messages wait, and no run begins. " + v.Stopped
+	case r == nil:
 		return "No unfinished run."
 	}
 	line := fmt.Sprintf("Run %s, %s since %s", r.ID, r.State, moment(r.Started.Time()))

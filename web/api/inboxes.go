@@ -34,7 +34,7 @@ func (x inboxes) operations() []operation {
 
 func (x inboxes) get(r *http.Request) (web.InboxView, error) {
 	v, err := x.inboxes.Inbox(r.Context(), agentOf(r))
-	out := web.InboxView{Waiting: []web.WaitingView{}}
+	out := web.InboxView{Waiting: []web.WaitingView{}, Stopped: v.Stopped}
 	for _, m := range v.Waiting {
 		out.Waiting = append(out.Waiting, web.WaitingView{
 			ID: m.ID, Type: m.Type, Kind: m.Kind, From: m.From, Text: shorten(typed(m), shortText), At: m.At, Silent: m.Silent,
