@@ -127,7 +127,7 @@ func (e *env) values(key string) ([]configs.Value, error) {
 
 func noSuchKey(key string) error {
 	text := fmt.Sprintf("there is no key %q; claybot config show lists them", key)
-	if near := configs.Nearest(key, configs.Keys()); near != "" {
+	if near := configs.NearestKey(key); near != "" {
 		text += "; did you mean " + near + "?"
 	}
 	return usageError{errors.New(text)}
@@ -217,9 +217,9 @@ func (c configUnsetCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	next, err := configs.Unset(f.text, c.Key)
+	next, err := f.without(c.Key)
 	if err != nil {
-		return configError{fmt.Errorf("%s: %w", f.path, err)}
+		return err
 	}
 	if bytes.Equal(next, f.text) {
 		return e.text(fmt.Sprintf("%s is not set in %s.\n", c.Key, f.path))

@@ -164,7 +164,10 @@ func (f *configFile) edited(c web.ConfigEdit) (next []byte, undo func(), err err
 		if err != nil {
 			return nil, undo, err
 		}
-		if !configs.IsSecret(key) {
+		switch {
+		case !configs.Known(key):
+			return nil, undo, noSuchKey(key)
+		case !configs.IsSecret(key):
 			return nil, undo, usageError{fmt.Errorf("%s is no secret: set its value", key)}
 		}
 		reference, undo, err := f.keepSecret(key, secret)
@@ -177,7 +180,8 @@ func (f *configFile) edited(c web.ConfigEdit) (next []byte, undo func(), err err
 		}
 		return next, undo, err
 	case c.Value == nil:
-		next, err = configs.Unset(f.text, key)
+		next, err = f.without(key)
+		return next, undo, err
 	default:
 		if err := referenced(key, *c.Value); err != nil {
 			return nil, undo, err

@@ -328,6 +328,8 @@ const maxSecretInput = 16 << 10
 func (c configSetCmd) value(e *env) (value, secret string, err error) {
 	secretive := configs.IsSecret(c.Key)
 	switch {
+	case c.Value == nil && !configs.Known(c.Key):
+		return "", "", noSuchKey(c.Key)
 	case c.Value == nil && !secretive:
 		return "", "", usageError{fmt.Errorf("give a value: claybot config set %s VALUE", c.Key)}
 	case c.Value == nil:
@@ -337,10 +339,25 @@ func (c configSetCmd) value(e *env) (value, secret string, err error) {
 	return *c.Value, "", referenced(c.Key, *c.Value)
 }
 
+// without returns the text of the file in which key is not set.
+func (f *configFile) without(key string) ([]byte, error) {
+	next, err := configs.Unset(f.text, key)
+	switch {
+	case err != nil:
+		return nil, configError{fmt.Errorf("%s: %w", f.path, err)}
+	case bytes.Equal(next, f.text) && !configs.Known(key):
+		return nil, noSuchKey(key)
+	}
+	return next, nil
+}
+
 // referenced refuses a secret as the value of a key, and a value in which a secret is hidden.
 func referenced(key, value string) error {
 	if strings.Contains(value, configs.Hidden) {
 		return usageError{fmt.Errorf("the value has %s, which stands for what is not shown; write the whole value", configs.Hidden)}
+	}
+	if configs.IsSecret(key) && !configs.Known(key) { // its name looks like that of one
+		return noSuchKey(key)
 	}
 	if configs.IsSecret(key) && !strings.HasPrefix(value, "env:") && !strings.HasPrefix(value, "file:") {
 		return usageError{fmt.Errorf("a secret must not stand in the file or on the command line: leave it out, and claybot reads it from the terminal: claybot config set %s", key)}
