@@ -101,6 +101,7 @@ func (d *doctor) examine(ctx context.Context) {
 		{{"cron", d.tasks}},
 		{{"docker", d.docker}},
 		{{"workspaces", d.local}},
+		{{"skills", d.skills}},
 		{{"MCP servers", d.programs}},
 		{{"connectors", d.instances}},
 		{{"model", d.model}},

@@ -23,7 +23,7 @@ func (d *doctor) daemon(ctx context.Context) bool {
 	}
 	before := len(d.all)
 	for _, f := range st.Findings {
-		if f.What == "configuration" || f.Code == "mcp-program-missing" || f.Code == "route-dead" && !d.config.Storage.Shared() {
+		if f.What == "configuration" || f.Code == "mcp-program-missing" || f.Code == "skills-missing" || f.Code == "route-dead" && !d.config.Storage.Shared() {
 			continue // another check says so
 		}
 		checking := d.what

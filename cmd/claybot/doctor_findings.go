@@ -48,6 +48,9 @@ func (d *daemon) findings(st overview.Status) []overview.Finding {
 	for _, x := range st.Connectors {
 		connectorFindings(l, x)
 	}
+	if why := skillsMissing(d.config.Load()); why != "" {
+		l.wrong("skills", texts.Part{}, overview.LevelWarning, "skills-missing", why, "")
+	}
 	d.serverFindings(l)
 	d.stoppedFindings(l)
 	for _, x := range st.Sinks {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -73,6 +75,32 @@ func (d *doctor) docker(ctx context.Context) bool {
 		d.ok("agents find their containers on all members only if all members use the same engine (DOCKER_HOST)")
 	}
 	return true
+}
+
+// skills checks that the folder of skills is there.
+func (d *doctor) skills(context.Context) bool {
+	if why := skillsMissing(&d.config); why != "" {
+		d.warn("skills-missing", why, "")
+	}
+	return true
+}
+
+// skillsMissing returns why the folder that the configuration names has no skills; empty: it is one, or none is
+// named.
+func skillsMissing(c *configs.Config) string {
+	dir := c.Agents.Skills
+	if dir == "" {
+		return ""
+	}
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return "there are no skills: the folder " + dir + ", which skills_dir names, does not exist"
+	case err != nil:
+		return "there are no skills: the folder that skills_dir names cannot be read: " + err.Error()
+	case !info.IsDir():
+		return "there are no skills: " + dir + ", which skills_dir names, is no folder"
+	}
+	return ""
 }
 
 // programs checks that this machine has the programs of MCP servers that run on it. It starts none.

@@ -49,7 +49,8 @@ func (b *toolbox) nodesOf(profile string) (keys []nodes.Key) {
 	if !p.Notes.Off {
 		keys = append(keys, notesNode)
 	}
-	if spec, ok := set.Spec(tools.UseSkill); ok && !spec.Hidden {
+	missing := skillsMissing(c) != "" && (p.Tools == nil || slices.Contains(p.Tools, tools.UseSkill))
+	if spec, ok := set.Spec(tools.UseSkill); ok && !spec.Hidden || missing {
 		keys = append(keys, skillsNode)
 	}
 	return keys
@@ -108,6 +109,9 @@ func (d nodeDesk) toolNodes(profiles []nodes.Node) (list []nodes.Node) {
 				continue
 			}
 			n := nodes.Node{Key: k, State: nodes.Running}
+			if why := skillsMissing(d.config.Load()); why != "" && k == skillsNode {
+				n.State, n.Text = nodes.Failed, why
+			}
 			d.stoppable(&n)
 			list = append(list, n)
 		}
