@@ -295,6 +295,44 @@ func TestManagerKeepsWhatIsUsed(t *testing.T) {
 	})
 }
 
+// Renew ends what is open and not in use, of its provider alone; the next use has the files.
+func TestManagerRenews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		defer r.close()
+		r.run()
+		idle, used := r.open("agent/a", time.Hour), r.open("agent/b", time.Hour)
+		for _, w := range []workspace.Workspace{idle, used} {
+			if err := w.WriteFile(t.Context(), "x", []byte("data")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.o.hold = make(chan struct{})
+		done := make(chan error)
+		go func() {
+			_, err := used.ReadFile(t.Context(), "x", 10)
+			done <- err
+		}()
+		synctest.Wait()
+		if err := r.m.Renew(t.Context(), "local"); err != nil {
+			t.Error(err)
+		}
+		if err := r.m.Renew(t.Context(), "none"); !workspace.Is(err, workspace.Unavailable) {
+			t.Errorf("another provider: %v", err)
+		}
+		close(r.o.hold)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got, want := r.o.removals(), []string{"agent/a false"}; !slices.Equal(got, want) {
+			t.Errorf("removed %q, want %q", got, want)
+		}
+		if b, err := idle.ReadFile(t.Context(), "x", 10); err != nil || string(b) != "data" {
+			t.Errorf("%q, %v", b, err)
+		}
+	})
+}
+
 func TestManagerTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -225,6 +226,22 @@ func (m *Manager) expire(ctx context.Context, e Entry) {
 	if _, err := m.remove(ctx, s, e); err == nil {
 		m.log.Info("workspace removed", "key", e.Key, "provider", e.Provider, "data", e.Data)
 	}
+}
+
+// Renew ends the workspaces of a provider in which nothing runs now; their files stay, and their next use opens
+// them again. It returns whether workspaces can be opened, as Check.
+func (m *Manager) Renew(ctx context.Context, provider string) error {
+	entries, err := m.cfg.Ledger.WorkspaceEntries(ctx, m.cfg.Node)
+	if err != nil {
+		return fmt.Errorf("renew workspaces: %w", err)
+	}
+	for _, e := range entries {
+		if e.Provider == provider && e.State == Running && len(m.slot(provider, e.Key).running()) == 0 {
+			m.expire(ctx, e)
+		}
+	}
+	m.again() // for what could not be ended
+	return m.Check(ctx, provider)
 }
 
 // nextTry is how long to wait for the next sweep: not longer than for a removal

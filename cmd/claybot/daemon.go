@@ -62,6 +62,7 @@ type daemon struct {
 	replacing chan struct{}  // holds a value while replace works
 	patience  time.Duration  // how long connectors may ask their platforms before they are replaced
 	probes    probes
+	tests     failedTests
 }
 
 // openDaemon takes the data directory and builds every part. Nothing works before run.

@@ -76,6 +76,15 @@ func (m *models) prune() {
 	})
 }
 
+// renew forgets what is known of a model: the next call has new connections, and asks also the routes and
+// keys that rest after a failure. Calls in flight go on.
+func (m *models) renew(c configs.Model) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cached, m.chosen = nil, nil
+	delete(m.all, fingerprint(c))
+}
+
 // drop forgets all models but those of profiles and those that kept keeps.
 func (m *models) drop(kept func(*configs.Config, *watched) bool) {
 	c := m.config.Load()
@@ -291,11 +300,18 @@ func (w *watched) Chat(ctx context.Context, r llm.Request) (llm.Response, error)
 	return resp, err
 }
 
-// answered notes that the model has answered a call which was not made here.
-func (w *watched) answered() {
+// tested notes how a call has ended that an operator made outside of runs.
+func (w *watched) tested(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.succeed()
+	if err == nil {
+		w.succeed()
+		return
+	}
+	w.failed, w.problem, w.code, w.listed = time.Now(), err.Error(), "model-failing", false
+	if e, ok := errors.AsType[*llm.Error](err); ok {
+		w.problem, w.code = advice(e), failureCode(e)
+	}
 }
 
 func (w *watched) succeed() { w.ok, w.problem, w.code = time.Now(), "", "" }

@@ -11,6 +11,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools/mcp"
 	"github.com/claybot/claybot/web"
@@ -63,12 +64,12 @@ func (d *daemon) applyOrders(ctx context.Context) {
 
 // CallNode implements web.Nodes.
 func (d nodeDesk) CallNode(ctx context.Context, k nodes.Key, call, by string) (done web.NodeDone, err error) {
+	if all := []string{nodes.Start, nodes.Stop, nodes.Restart, nodes.Test}; !slices.Contains(all, call) {
+		return done, web.Refusal(fmt.Sprintf("nodes have no call %.40q; the calls are %s", call, join(", ", all...)))
+	}
 	n, err := d.node(ctx, k)
 	if err != nil {
 		return done, err
-	}
-	if !slices.Contains([]string{nodes.Start, nodes.Stop, nodes.Restart, nodes.Test}, call) {
-		return done, storage.ErrNotFound
 	}
 	if !n.Has(call) {
 		return done, web.Refusal(cannot(n, call))
@@ -80,15 +81,17 @@ func (d nodeDesk) CallNode(ctx context.Context, k nodes.Key, call, by string) (d
 		if n.Stopped != nil {
 			return done, web.Refusal(fmt.Sprintf("%s is stopped; start it: claybot nodes start %s", k, k))
 		}
-		d.restart(ctx, k)
-		d.log.Info("node restarted", "node", k.String(), "by", by)
-		return web.NodeDone{OK: true, Text: k.String() + " is started anew."}, nil
+		if done, err = d.restart(ctx, k); err == nil {
+			d.log.Info("node restarted", "node", k.String(), "by", by)
+		}
+		return done, err
 	}
 	changed, done := false, web.NodeDone{OK: true}
 	if call == nodes.Stop {
 		done.Text = stopped(k)
 		changed, err = d.stores.orders.Stop(ctx, k, by)
 	} else {
+		d.tests.forget(k)
 		done.Text = k.String() + " is started."
 		changed, err = d.stores.orders.Start(ctx, k)
 	}
@@ -123,6 +126,8 @@ func cannot(n nodes.Node, call string) string {
 	switch {
 	case call == nodes.Test:
 		return n.Key.String() + " has nothing to ask; claybot nodes shows how it does"
+	case call == nodes.Restart && restartFor(n) != "":
+		return n.Key.String() + " has nothing to restart: " + restartFor(n)
 	case n.Kind == nodes.Connector && len(n.Can) == 0:
 		return n.Key.String() + " is how operators reach claybot, and stays"
 	case n.Kind == nodes.Flow:
@@ -143,9 +148,9 @@ func stopped(k nodes.Key) string {
 	case nodes.Workspace:
 		return k.String() + " is stopped: commands that run go on, and tools that need a workspace say so until it is started again."
 	case nodes.Memory:
-		return k.String() + " is stopped: agents read and write none until they are started again; operators still do."
+		return k.String() + " is stopped: agents can neither read nor write notes until it is started again; operators still can."
 	case nodes.Skills:
-		return k.String() + " is stopped: agents are offered none, and people have none of their commands, until they are started again."
+		return k.String() + " is stopped: agents can use no skills, and people have none of their commands, until it is started again."
 	case nodes.Relay:
 		return k.String() + " is stopped: events for it wait, and are sent when it is started again."
 	case nodes.Model, nodes.Profile:
@@ -156,26 +161,15 @@ func stopped(k nodes.Key) string {
 	return k.String() + " is stopped: nothing comes in, what was accepted goes on, and replies wait until it is started again."
 }
 
-// restart ends a node and starts it again.
-func (d *daemon) restart(ctx context.Context, k nodes.Key) {
-	ctx = context.WithoutCancel(ctx)
-	if k.Kind == nodes.MCP {
-		d.tooling.servers.restart(k.Name)
-		return
-	}
-	d.roster.pause(k.Name, true)
-	d.replace(ctx)
-	d.roster.pause(k.Name, false)
-	d.replace(ctx)
-}
-
 // test asks what a node stands for whether it works.
 func (d *daemon) test(ctx context.Context, n nodes.Node) (done web.NodeDone, err error) {
+	if n.Kind == nodes.MCP {
+		err = d.testServer(ctx, n.Name)
+	}
 	ctx, cancel := context.WithTimeout(ctx, verifyTime)
 	defer cancel()
 	switch n.Kind {
 	case nodes.MCP:
-		err = d.testServer(ctx, n.Name)
 		done.Text = "the server is connected and lists its tools"
 	case nodes.Model:
 		err = d.testModel(ctx, n.Name)
@@ -192,6 +186,12 @@ func (d *daemon) test(ctx context.Context, n nodes.Node) (done web.NodeDone, err
 		}
 		err = v.Verify(ctx)
 		done.Text = "the platform takes the credentials"
+		if n.Type == platforms.Webhook {
+			done.Text = "its secret can be used; nothing was asked, because only a request of the sender shows whether it has the same one"
+		}
+	}
+	if !errors.Is(ctx.Err(), context.Canceled) { // otherwise the operator has left
+		d.tests.note(n, err)
 	}
 	done.OK = err == nil
 	if err != nil {
@@ -202,31 +202,15 @@ func (d *daemon) test(ctx context.Context, n nodes.Node) (done web.NodeDone, err
 
 // testServer connects a server now that waits for its next try, and waits for the result.
 func (d *daemon) testServer(ctx context.Context, name string) error {
-	m := d.tooling.servers.manager
-	retried := false
-	for {
-		all := m.Status()
-		i := slices.IndexFunc(all, func(s mcp.ServerStatus) bool { return s.Name == name })
-		if i < 0 {
-			return storage.ErrNotFound
-		}
-		switch s := all[i]; s.State {
-		case mcp.StateConnected:
-			return nil
-		case mcp.StateLogin, mcp.StateRefused, mcp.StateStopped:
-			return errors.New(cmp.Or(d.stores.nodeStopped(nodes.Key{Kind: nodes.MCP, Name: name}), join(": ", s.State, s.LastError)))
-		case mcp.StateWaiting:
-			if retried {
-				return d.serverFault(s)
-			}
-			retried = true
-			if err := m.Retry(name); err != nil {
-				return fmt.Errorf("retry %s: %w", name, err)
-			}
-		}
-		if !connectors.Sleep(ctx, 100*time.Millisecond) {
-			return fmt.Errorf("the server is not connected after %s", verifyTime)
-		}
+	switch s, err := tried(ctx, d.tooling.servers.manager, name); {
+	case err != nil:
+		return err
+	case s.State == mcp.StateConnected:
+		return nil
+	case s.State == mcp.StateWaiting:
+		return d.serverFault(s)
+	default:
+		return errors.New(cmp.Or(d.stores.nodeStopped(nodes.Key{Kind: nodes.MCP, Name: name}), join(": ", s.State, s.LastError)))
 	}
 }
 
@@ -252,11 +236,11 @@ func (d *daemon) testModel(ctx context.Context, name string) error {
 			return errors.New(p.Model.Off())
 		}
 		err := askModel(ctx, p.Model)
-		switch {
-		case err == nil:
-			d.models.of(p.Model).answered()
-		case ctx.Err() != nil:
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = fmt.Errorf("it has not answered within %s; a model that has to be loaded first takes longer", verifyTime)
+		}
+		if !errors.Is(ctx.Err(), context.Canceled) {
+			d.models.of(p.Model).tested(err)
 		}
 		return err
 	}

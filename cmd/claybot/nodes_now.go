@@ -37,9 +37,11 @@ func (d nodeDesk) Nodes(ctx context.Context) ([]nodes.Node, error) {
 		if s.Error != "" {
 			n.State, n.Text = nodes.Failed, s.Error
 		}
+		n.Can = []string{nodes.Restart}
 		if sinksOf(d.config.began)["sink "+s.Name] != "" {
-			n.Can = []string{nodes.Test}
+			n.Can = append(n.Can, nodes.Test)
 		}
+		d.tests.settle(&n, s.Success.Time())
 		d.stoppable(&n)
 		all = append(all, n)
 	}
@@ -82,6 +84,7 @@ func (d nodeDesk) connectorNodes(c *configs.Config, all []overview.ConnectorStat
 		if _, verifies := d.roster.of(x.Name).(connectors.Verifier); verifies {
 			n.Can = append(n.Can, nodes.Test)
 		}
+		d.tests.settle(&n, x.LastOK)
 		list = append(list, n)
 	}
 	return list
@@ -136,7 +139,7 @@ func (d nodeDesk) profileNodes(c *configs.Config) (list []nodes.Node) {
 
 // modelNode is a model with the routes that follow it when it fails.
 func (d nodeDesk) modelNode(name string, m configs.Model) nodes.Node {
-	n := nodes.Node{Key: nodes.Key{Kind: nodes.Model, Name: name}, Type: m.ProviderName(), State: nodes.Running, Can: []string{nodes.Test}}
+	n := nodes.Node{Key: nodes.Key{Kind: nodes.Model, Name: name}, Type: m.ProviderName(), State: nodes.Running, Can: []string{nodes.Restart, nodes.Test}}
 	if m.Demo() {
 		n.Type = configs.DemoModel
 	}
@@ -202,7 +205,7 @@ func (d nodeDesk) workspaceNodes(ctx context.Context, c *configs.Config) (list [
 	ctx, cancel := context.WithTimeout(ctx, providerTime)
 	defer cancel()
 	for _, name := range providersOf(c) {
-		n := nodes.Node{Key: nodes.Key{Kind: nodes.Workspace, Name: name}, State: nodes.Running, Can: []string{nodes.Test}}
+		n := nodes.Node{Key: nodes.Key{Kind: nodes.Workspace, Name: name}, State: nodes.Running, Can: []string{nodes.Restart, nodes.Test}}
 		if err := d.tooling.workspaces.manager.Check(ctx, name); err != nil {
 			n.State, n.Text = nodes.Failed, err.Error()
 		}
