@@ -158,7 +158,7 @@ func (r *lifeRig) furnish(ctx context.Context, w *lifeWorld) (err error) {
 		return err
 	}
 	name := filepath.Join(r.dir, "claybot.yaml")
-	text := "agents:\n  default: {memory: off}\nbudgets: []\npprof: true\nsubagents: {max_depth: 3, max_children: 10000, max_starts_per_hour: 1000000}\n"
+	text := "agents:\n  default: {memory: off}\nbudgets: []\npprof: true\nsubagents: {max_depth: 3, max_children: 10000, max_starts_per_hour: 1000000}\nrelay: [{name: log, file: events.jsonl}]\n"
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		return err
 	}

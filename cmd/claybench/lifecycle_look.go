@@ -110,7 +110,7 @@ func (r *lifeRig) states(ctx context.Context, text []byte) error {
 			for _, stopped := range p.stopped.possible() {
 				may = append(may, p.state(text, stopped))
 			}
-			if p.key.Kind == nodes.Profile && got == nodes.Waiting {
+			if p.key.Kind == nodes.Profile && got == nodes.Waiting || p.key.Kind == nodes.Model && got == nodes.Failed {
 				got = nodes.Running // the model refuses some requests, for which the profile waits
 			}
 			if !slices.Contains(may, got) {

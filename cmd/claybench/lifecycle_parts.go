@@ -159,6 +159,8 @@ func newParts(w *lifeWorld, bin, dir string) ([]*part, error) {
 		{key: nodes.Key{Kind: nodes.Schedule, Name: "cron"}},
 		{key: nodes.Key{Kind: nodes.Profile, Name: "default"}},
 		{key: nodes.Key{Kind: nodes.Tools, Name: "web"}},
+		{key: nodes.Key{Kind: nodes.Model, Name: configs.Default().Model.ID()}},
+		{key: nodes.Key{Kind: nodes.Relay, Name: "log"}},
 	}
 	for _, p := range parts {
 		if p.broken != "" {
