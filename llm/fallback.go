@@ -200,6 +200,27 @@ func (m *fallback) settle(i int, e *Error) {
 	r.until = time.Now().Add(d)
 }
 
+// Refresh ends all rests of a model of Fallback, Retried and Rotated: its next call asks every route and key in
+// their order.
+func Refresh(m Model) {
+	switch m := m.(type) {
+	case *fallback:
+		m.mu.Lock()
+		clear(m.rests)
+		m.mu.Unlock()
+		for _, r := range m.routes {
+			Refresh(r.Model)
+		}
+	case *retried:
+		Refresh(m.model)
+	case *rotated:
+		m.mu.Lock()
+		m.first = 0
+		clear(m.rest)
+		m.mu.Unlock()
+	}
+}
+
 type failure struct {
 	route string
 	err   *Error

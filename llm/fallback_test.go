@@ -241,6 +241,27 @@ func TestFallbackEnds(t *testing.T) {
 	})
 }
 
+// A refreshed model asks the routes and keys that rest, also where the provider asked to be left alone.
+func TestRefresh(t *testing.T) {
+	a, b, c := &way{name: "a"}, &way{name: "b"}, &way{name: "c"}
+	keys := Rotated(nil, Keyed{"1", a}, Keyed{"2", b})
+	m := Fallback(nil, Route{Name: "keys", Model: Retried(keys, Retries{})}, Route{Name: "c", Model: Retried(c, Retries{})})
+	expect := func(what, want string) {
+		t.Helper()
+		if resp, err := m.Chat(t.Context(), Request{}); resp.Text != want {
+			t.Errorf("%s: %q, %v, want %q", what, resp.Text, err, want)
+		}
+	}
+	a.script = []error{badKey}
+	expect("a key is refused", "b")
+	b.script = []error{limited}
+	expect("the provider is busy", "c")
+	expect("it rests", "c")
+	Refresh(m)
+	expect("after a refresh", "a")
+	Refresh(c) // of another kind: nothing happens
+}
+
 func TestRotated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quota := &Error{Class: Permanent, Status: 429, Account: true, RetryAfter: time.Hour, Text: "no quota"}

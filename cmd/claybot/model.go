@@ -76,13 +76,14 @@ func (m *models) prune() {
 	})
 }
 
-// renew forgets what is known of a model: the next call has new connections, and asks also the routes and
-// keys that rest after a failure. Calls in flight go on.
+// renew has the next call of a model ask also the routes and keys that rest after a failure, and forgets what
+// failed.
 func (m *models) renew(c configs.Model) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.cached, m.chosen = nil, nil
-	delete(m.all, fingerprint(c))
+	w := m.of(c)
+	llm.Refresh(w.model)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.problem, w.code = "", ""
 }
 
 // drop forgets all models but those of profiles and those that kept keeps.

@@ -47,7 +47,7 @@ func (d *daemon) restart(ctx context.Context, k nodes.Key) (web.NodeDone, error)
 // renewTime bounds how long a provider of workspaces may take to end those that are not used.
 const renewTime = time.Minute
 
-// renewModel forgets what is known of the model of a node.
+// renewModel ends the rests of the model of a node.
 func (d *daemon) renewModel(name string) {
 	c := d.config.Load()
 	keys := modelKeys(c)

@@ -150,7 +150,7 @@ func TestFailedTests(t *testing.T) {
 	}
 }
 
-// A restarted model rests no more, and what was known of it is forgotten.
+// Of a restarted model it is not known that it failed, nor that it works; see llm.TestRefresh.
 func TestRenewedModel(t *testing.T) {
 	c := configs.Default()
 	c.Model = configs.Model{Name: "m", BaseURL: "http://127.0.0.1:1/v1"}
@@ -161,8 +161,8 @@ func TestRenewedModel(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	m.renew(c.Model)
-	if got := m.problem(c.Model); got != "" || m.of(c.Model) == w {
-		t.Errorf("after a restart: %q", got)
+	if got := m.problem(c.Model); got != "" || m.of(c.Model) != w || !w.ok.IsZero() {
+		t.Errorf("after a restart: %q, %v", got, w.ok)
 	}
 }
 
