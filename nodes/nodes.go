@@ -59,8 +59,8 @@ const (
 	Test    = "test"
 )
 
-// A Node is one part of the installation.
-type Node struct {
+// A View is one part of the installation, as lists and the API show it.
+type View struct {
 	Key
 	Type  string `json:"type,omitempty" doc:"What it is in detail, such as telegram."`
 	State string `json:"state" doc:"running, waiting, failed, off or stopped."`
@@ -73,13 +73,13 @@ type Node struct {
 }
 
 // Has reports whether the node has a call.
-func (n Node) Has(call string) bool { return slices.Contains(n.Can, call) }
+func (n View) Has(call string) bool { return slices.Contains(n.Can, call) }
 
 // Settle sorts nodes by kind and name, and says of those that run what they lack: a profile whose
 // model does not run waits for it, and so does a workflow whose profile is stopped; what works without
 // another node says so.
-func Settle(all []Node) {
-	by := make(map[Key]Node, len(all))
+func Settle(all []View) {
+	by := make(map[Key]View, len(all))
 	for _, n := range all {
 		by[n.Key] = n
 	}
@@ -94,11 +94,11 @@ func Settle(all []Node) {
 			all[i].lack(by)
 		}
 	}
-	slices.SortFunc(all, func(a, b Node) int { return a.Compare(b.Key) })
+	slices.SortFunc(all, func(a, b View) int { return a.Compare(b.Key) })
 }
 
 // lack says what a running node lacks.
-func (n *Node) lack(by map[Key]Node) {
+func (n *View) lack(by map[Key]View) {
 	var waits, without []string
 	for _, k := range n.Uses {
 		used, there := by[k]
@@ -128,7 +128,7 @@ func (n *Node) lack(by map[Key]Node) {
 }
 
 // order is what stops a node, or the model of a profile, and which of them; nil for none.
-func (n Node) order(by map[Key]Node) (*Order, Key) {
+func (n View) order(by map[Key]View) (*Order, Key) {
 	if n.Stopped != nil {
 		return n.Stopped, n.Key
 	}
@@ -145,8 +145,8 @@ func Fix(k Key) string { return "start it: claybot nodes start " + k.String() }
 
 // Find returns the node of a name or of kind/name. Where there is none, or more than one, the
 // error says which there are.
-func Find(all []Node, name string, nearest func(name string, of []string) string) (Node, error) {
-	var found []Node
+func Find(all []View, name string, nearest func(name string, of []string) string) (View, error) {
+	var found []View
 	var known []string
 	for _, n := range all {
 		known = append(known, n.Name, n.Key.String())
@@ -159,19 +159,19 @@ func Find(all []Node, name string, nearest func(name string, of []string) string
 		return found[0], nil
 	case 0:
 		if near := nearest(name, known); near != "" {
-			return Node{}, fmt.Errorf("no node is called %q; did you mean %s?", name, near)
+			return View{}, fmt.Errorf("no node is called %q; did you mean %s?", name, near)
 		}
-		return Node{}, fmt.Errorf("no node is called %q; claybot nodes lists them", name)
+		return View{}, fmt.Errorf("no node is called %q; claybot nodes lists them", name)
 	}
 	keys := make([]string, len(found))
 	for i, n := range found {
 		keys[i] = n.Key.String()
 	}
-	return Node{}, fmt.Errorf("%d nodes are called %q: say %s", len(found), name, strings.Join(keys, " or "))
+	return View{}, fmt.Errorf("%d nodes are called %q: say %s", len(found), name, strings.Join(keys, " or "))
 }
 
 // Mermaid returns the graph as the text of a Mermaid flowchart.
-func Mermaid(all []Node) string {
+func Mermaid(all []View) string {
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")
 	ids := make(map[Key]string, len(all))

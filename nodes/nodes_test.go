@@ -18,8 +18,8 @@ func key(s string) nodes.Key {
 	return nodes.Key{Kind: kind, Name: name}
 }
 
-func node(k, state string, uses ...string) nodes.Node {
-	n := nodes.Node{Key: key(k), State: state}
+func node(k, state string, uses ...string) nodes.View {
+	n := nodes.View{Key: key(k), State: state}
 	for _, u := range uses {
 		n.Uses = append(n.Uses, key(u))
 	}
@@ -28,7 +28,7 @@ func node(k, state string, uses ...string) nodes.Node {
 
 // What runs says what it lacks; what does not run says its own reason.
 func TestSettle(t *testing.T) {
-	all := []nodes.Node{
+	all := []nodes.View{
 		node("mcp/b", nodes.Failed),
 		node("model/m", nodes.Off),
 		node("profile/waits", nodes.Running, "model/m", "mcp/b"),
@@ -66,11 +66,11 @@ func TestSettle(t *testing.T) {
 
 // What is stopped holds up what needs it, which says how it is started.
 func TestSettleWhatIsStopped(t *testing.T) {
-	stop := func(n nodes.Node) nodes.Node {
+	stop := func(n nodes.View) nodes.View {
 		n.State, n.Stopped = nodes.Stopped, &nodes.Order{By: "boss"}
 		return n
 	}
-	all := []nodes.Node{
+	all := []nodes.View{
 		stop(node("model/m", "")), stop(node("profile/p", "", "model/ok")), node("model/ok", nodes.Running), node("mcp/a", nodes.Failed),
 		node("profile/waits", nodes.Running, "model/m", "mcp/a"),
 		node("flow/a", nodes.Running, "profile/waits"), node("flow/b", nodes.Running, "profile/p"),
@@ -98,7 +98,7 @@ func TestSettleWhatIsStopped(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	all := []nodes.Node{node("connector/team", ""), node("mcp/team", ""), node("mcp/files", "")}
+	all := []nodes.View{node("connector/team", ""), node("mcp/team", ""), node("mcp/files", "")}
 	nearest := func(string, []string) string { return "mcp/files" }
 	for name, want := range map[string]string{
 		"files": "mcp/files", "mcp/team": "mcp/team",
@@ -117,7 +117,7 @@ func TestFind(t *testing.T) {
 
 // Names cannot leave their labels.
 func TestMermaid(t *testing.T) {
-	got := nodes.Mermaid([]nodes.Node{node(`model/a"]<b>#`, nodes.Running), node("profile/p", nodes.Waiting, `model/a"]<b>#`, "mcp/gone")})
+	got := nodes.Mermaid([]nodes.View{node(`model/a"]<b>#`, nodes.Running), node("profile/p", nodes.Waiting, `model/a"]<b>#`, "mcp/gone")})
 	for _, want := range []string{
 		"flowchart LR\n", `n0["model/a#quot;]#lt;b#gt;#35;<br/>running"]:::running`, "  n1 --> n0\n",
 	} {

@@ -9,7 +9,7 @@ import (
 // Nodes shows what is configured, and stops, starts and tests it.
 type Nodes interface {
 	// Nodes lists the nodes by kind and name.
-	Nodes(ctx context.Context) ([]nodes.Node, error)
+	Nodes(ctx context.Context) ([]nodes.View, error)
 	// CallNode stops, starts, restarts or tests a node. What is stopped stays so after a restart and
 	// in all members, until it is started. A call that a node does not have is a Refusal.
 	CallNode(ctx context.Context, k nodes.Key, call, by string) (NodeDone, error)
@@ -17,7 +17,7 @@ type Nodes interface {
 
 // A NodeList is the nodes of the installation.
 type NodeList struct {
-	Nodes []nodes.Node `json:"nodes"`
+	Nodes []nodes.View `json:"nodes"`
 }
 
 // A NodeDone is the result of a call.

@@ -103,7 +103,7 @@ func (r *lifeRig) states(ctx context.Context, text []byte) error {
 		var all []string
 		for _, p := range r.parts {
 			got, why := "", ""
-			if i := slices.IndexFunc(list.Nodes, func(n nodes.Node) bool { return n.Key == p.key }); i >= 0 {
+			if i := slices.IndexFunc(list.Nodes, func(n nodes.View) bool { return n.Key == p.key }); i >= 0 {
 				got, why = list.Nodes[i].State, list.Nodes[i].Text
 			}
 			may := make([]string, 0, 2)

@@ -39,7 +39,7 @@ func (c nodesListCmd) Run(e *env) error {
 		if c.Mermaid {
 			return e.text(nodes.Mermaid(out.Nodes))
 		}
-		rows := each(out.Nodes, func(n nodes.Node) []string {
+		rows := each(out.Nodes, func(n nodes.View) []string {
 			return []string{n.Kind, n.Name, n.Type, n.State, usesOf(n), connectors.OneLine(n.Text, 160)}
 		})
 		return e.list("KIND,NAME,TYPE,STATE,USES,NOTE", "No nodes.\n", rows)
@@ -47,7 +47,7 @@ func (c nodesListCmd) Run(e *env) error {
 }
 
 // usesOf names what a node uses, as kind/name,name.
-func usesOf(n nodes.Node) string {
+func usesOf(n nodes.View) string {
 	var b strings.Builder
 	for i, k := range n.Uses {
 		switch {

@@ -60,7 +60,7 @@ func (d *daemon) renewModel(name string) {
 
 // restartFor says what to do in place of a restart of a node that keeps nothing between two uses; empty for
 // other nodes.
-func restartFor(n nodes.Node) string {
+func restartFor(n nodes.View) string {
 	switch n.Kind {
 	case nodes.Agent:
 		return fmt.Sprintf("claybot agents stop %[1]s ends its runs, and claybot agents reset %[1]s begins a new conversation", n.Name)
@@ -85,7 +85,7 @@ type failedTest struct {
 }
 
 // note keeps how a test has ended. What says nothing about a connector changes nothing.
-func (f *failedTests) note(n nodes.Node, err error) {
+func (f *failedTests) note(n nodes.View, err error) {
 	_, refused := errors.AsType[*connectors.PermanentError](err)
 	switch {
 	case err == nil:
@@ -107,7 +107,7 @@ func (f *failedTests) forget(k nodes.Key) {
 }
 
 // settle says of a running node, which last worked at a time, that its last test has failed after that.
-func (f *failedTests) settle(n *nodes.Node, worked time.Time) {
+func (f *failedTests) settle(n *nodes.View, worked time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch t, failed := f.all[n.Key]; {

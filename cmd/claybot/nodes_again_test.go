@@ -115,16 +115,16 @@ func TestTriedMeanwhile(t *testing.T) {
 // A failed test holds until the node works again.
 func TestFailedTests(t *testing.T) {
 	refused := &connectors.PermanentError{Err: errors.New("refused")}
-	connector, sink := nodes.Node{Key: nodes.Key{Kind: nodes.Connector, Name: "x"}}, nodes.Node{Key: nodes.Key{Kind: nodes.Relay, Name: "x"}}
+	connector, sink := nodes.View{Key: nodes.Key{Kind: nodes.Connector, Name: "x"}}, nodes.View{Key: nodes.Key{Kind: nodes.Relay, Name: "x"}}
 	before, after := time.Time{}, time.Now().Add(time.Hour)
 	var all failedTests
-	state := func(n nodes.Node, worked time.Time) string {
+	state := func(n nodes.View, worked time.Time) string {
 		n.State = nodes.Running
 		all.settle(&n, worked)
 		return n.State
 	}
 	for _, step := range []struct {
-		n      nodes.Node
+		n      nodes.View
 		err    error
 		worked time.Time
 		want   string
@@ -175,7 +175,7 @@ func TestUnknownCall(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{nodes.Profile, nodes.Agent, nodes.Tools, nodes.Memory, nodes.Skills} {
-		n := nodes.Node{Key: nodes.Key{Kind: kind, Name: "x"}, Can: []string{nodes.Start, nodes.Stop}}
+		n := nodes.View{Key: nodes.Key{Kind: kind, Name: "x"}, Can: []string{nodes.Start, nodes.Stop}}
 		if got := cannot(n, nodes.Restart); !strings.Contains(got, "x has nothing to restart: ") || !slices.ContainsFunc([]string{"claybot nodes", "claybot agents"}, func(s string) bool { return strings.Contains(got, s) }) {
 			t.Errorf("%s: %s", kind, got)
 		}

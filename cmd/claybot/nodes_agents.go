@@ -14,7 +14,7 @@ import (
 )
 
 // stoppable adds to a node of agents how it is stopped and started, and whether it is.
-func (d nodeDesk) stoppable(n *nodes.Node) {
+func (d nodeDesk) stoppable(n *nodes.View) {
 	n.Can = append([]string{nodes.Start, nodes.Stop}, n.Can...)
 	if n.Stopped = d.stores.orders.Stopped(n.Key); n.Stopped != nil {
 		n.State, n.Text = nodes.Stopped, stoppedBy(*n.Stopped)+"; "+nodes.Fix(n.Key)
@@ -27,12 +27,12 @@ func stoppedBy(o nodes.Order) string {
 }
 
 // agentNode returns an agent as a node; storage.ErrNotFound.
-func (d nodeDesk) agentNode(ctx context.Context, id claybot.AgentID) (nodes.Node, error) {
+func (d nodeDesk) agentNode(ctx context.Context, id claybot.AgentID) (nodes.View, error) {
 	of, err := d.stores.db.IndexedDescriptor(ctx, id) // its files may be unusable
 	if err != nil {
-		return nodes.Node{}, err //nolint:wrapcheck // it says what failed
+		return nodes.View{}, err //nolint:wrapcheck // it says what failed
 	}
-	n := nodes.Node{
+	n := nodes.View{
 		Key: nodes.Key{Kind: nodes.Agent, Name: string(id)}, Type: string(of.Type), State: nodes.Running,
 		Uses: []nodes.Key{{Kind: nodes.Profile, Name: d.config.Load().Profile(of).Name}},
 	}
@@ -42,7 +42,7 @@ func (d nodeDesk) agentNode(ctx context.Context, id claybot.AgentID) (nodes.Node
 
 // stoppedAgents are the agents that are stopped; the others are in the list of agents. The order of one
 // that was deleted ends with it.
-func (d nodeDesk) stoppedAgents(ctx context.Context) (list []nodes.Node, err error) {
+func (d nodeDesk) stoppedAgents(ctx context.Context) (list []nodes.View, err error) {
 	for _, k := range d.stores.orders.All() {
 		if k.Kind != nodes.Agent {
 			continue

@@ -106,23 +106,23 @@ func (d nodeDesk) CallNode(ctx context.Context, k nodes.Key, call, by string) (d
 }
 
 // node returns one node; storage.ErrNotFound.
-func (d nodeDesk) node(ctx context.Context, k nodes.Key) (nodes.Node, error) {
+func (d nodeDesk) node(ctx context.Context, k nodes.Key) (nodes.View, error) {
 	if k.Kind == nodes.Agent {
 		return d.agentNode(ctx, claybot.AgentID(k.Name))
 	}
 	all, err := d.Nodes(ctx)
 	if err != nil {
-		return nodes.Node{}, err
+		return nodes.View{}, err
 	}
-	i := slices.IndexFunc(all, func(n nodes.Node) bool { return n.Key == k })
+	i := slices.IndexFunc(all, func(n nodes.View) bool { return n.Key == k })
 	if i < 0 {
-		return nodes.Node{}, storage.ErrNotFound
+		return nodes.View{}, storage.ErrNotFound
 	}
 	return all[i], nil
 }
 
 // cannot says why a node has no such call.
-func cannot(n nodes.Node, call string) string {
+func cannot(n nodes.View, call string) string {
 	switch {
 	case call == nodes.Test:
 		return n.Key.String() + " has nothing to ask; claybot nodes shows how it does"
@@ -162,7 +162,7 @@ func stopped(k nodes.Key) string {
 }
 
 // test asks what a node stands for whether it works.
-func (d *daemon) test(ctx context.Context, n nodes.Node) (done web.NodeDone, err error) {
+func (d *daemon) test(ctx context.Context, n nodes.View) (done web.NodeDone, err error) {
 	if n.Kind == nodes.MCP {
 		err = d.testServer(ctx, n.Name)
 	}

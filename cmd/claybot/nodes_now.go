@@ -25,7 +25,7 @@ func keyOfConnector(name string) nodes.Key {
 }
 
 // Nodes implements web.Nodes.
-func (d nodeDesk) Nodes(ctx context.Context) ([]nodes.Node, error) {
+func (d nodeDesk) Nodes(ctx context.Context) ([]nodes.View, error) {
 	st, err := d.system.Overview.Status(ctx)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it says what failed
@@ -33,7 +33,7 @@ func (d nodeDesk) Nodes(ctx context.Context) ([]nodes.Node, error) {
 	c := d.config.Load()
 	all := slices.Concat(d.connectorNodes(c, st.Connectors), d.flowNodes(), d.profileNodes(c), d.serverNodes(), d.workspaceNodes(ctx, c))
 	for _, s := range st.Sinks {
-		n := nodes.Node{Key: nodes.Key{Kind: nodes.Relay, Name: s.Name}, State: nodes.Running}
+		n := nodes.View{Key: nodes.Key{Kind: nodes.Relay, Name: s.Name}, State: nodes.Running}
 		if s.Error != "" {
 			n.State, n.Text = nodes.Failed, s.Error
 		}
@@ -54,8 +54,8 @@ func (d nodeDesk) Nodes(ctx context.Context) ([]nodes.Node, error) {
 	}
 	all = append(all, agents...)
 	for _, k := range d.stores.orders.All() {
-		if k.Kind != nodes.Agent && !slices.ContainsFunc(all, func(n nodes.Node) bool { return n.Key == k }) {
-			all = append(all, nodes.Node{Key: k, State: nodes.Stopped, Text: "it is not configured any more; if it comes again, it is stopped", Can: []string{nodes.Start}, Stopped: d.stores.orders.Stopped(k)})
+		if k.Kind != nodes.Agent && !slices.ContainsFunc(all, func(n nodes.View) bool { return n.Key == k }) {
+			all = append(all, nodes.View{Key: k, State: nodes.Stopped, Text: "it is not configured any more; if it comes again, it is stopped", Can: []string{nodes.Start}, Stopped: d.stores.orders.Stopped(k)})
 		}
 	}
 	d.startsFlows(all)
@@ -69,9 +69,9 @@ var connectorStates = map[string]string{
 	connectors.StateFailing: nodes.Failed, connectors.StateStopped: nodes.Off, connectors.StateOff: nodes.Stopped,
 }
 
-func (d nodeDesk) connectorNodes(c *configs.Config, all []overview.ConnectorStatus) (list []nodes.Node) {
+func (d nodeDesk) connectorNodes(c *configs.Config, all []overview.ConnectorStatus) (list []nodes.View) {
 	for _, x := range all {
-		n := nodes.Node{Key: keyOfConnector(x.Name), State: connectorStates[x.State], Text: x.Err, Uses: profilesOf(c, x.Name)}
+		n := nodes.View{Key: keyOfConnector(x.Name), State: connectorStates[x.State], Text: x.Err, Uses: profilesOf(c, x.Name)}
 		if x.Held != "" {
 			n.State, n.Text = nodes.Failed, x.Held
 		}
@@ -112,13 +112,13 @@ func profilesOf(c *configs.Config, connector string) []nodes.Key {
 }
 
 // profileNodes are the profiles, and the models and groups of tools that they use.
-func (d nodeDesk) profileNodes(c *configs.Config) (list []nodes.Node) {
-	models, keys := make(map[string]nodes.Node), modelKeys(c)
+func (d nodeDesk) profileNodes(c *configs.Config) (list []nodes.View) {
+	models, keys := make(map[string]nodes.View), modelKeys(c)
 	for _, name := range slices.Sorted(maps.Keys(c.Agents.Profiles)) {
 		p := c.Agents.Profiles[name]
 		m := d.modelNode(keys[fingerprint(p.Model)], p.Model)
 		models[m.Name] = m
-		n := nodes.Node{Key: nodes.Key{Kind: nodes.Profile, Name: name}, Type: p.Engine.Name, State: nodes.Running, Uses: []nodes.Key{m.Key}}
+		n := nodes.View{Key: nodes.Key{Kind: nodes.Profile, Name: name}, Type: p.Engine.Name, State: nodes.Running, Uses: []nodes.Key{m.Key}}
 		if why := p.Off(); why != "" {
 			n.State, n.Text = nodes.Off, why
 		}
@@ -138,8 +138,8 @@ func (d nodeDesk) profileNodes(c *configs.Config) (list []nodes.Node) {
 }
 
 // modelNode is a model with the routes that follow it when it fails.
-func (d nodeDesk) modelNode(name string, m configs.Model) nodes.Node {
-	n := nodes.Node{Key: nodes.Key{Kind: nodes.Model, Name: name}, Type: m.ProviderName(), State: nodes.Running, Can: []string{nodes.Restart, nodes.Test}}
+func (d nodeDesk) modelNode(name string, m configs.Model) nodes.View {
+	n := nodes.View{Key: nodes.Key{Kind: nodes.Model, Name: name}, Type: m.ProviderName(), State: nodes.Running, Can: []string{nodes.Restart, nodes.Test}}
 	if m.Demo() {
 		n.Type = configs.DemoModel
 	}
@@ -182,9 +182,9 @@ var serverStates = map[string]string{
 	mcp.StateWaiting: nodes.Failed, mcp.StateRefused: nodes.Off, mcp.StateStopped: nodes.Stopped,
 }
 
-func (d nodeDesk) serverNodes() (list []nodes.Node) {
+func (d nodeDesk) serverNodes() (list []nodes.View) {
 	for _, s := range d.tooling.servers.manager.Status() {
-		n := nodes.Node{Key: nodes.Key{Kind: nodes.MCP, Name: s.Name}, Type: s.Transport, State: serverStates[s.State], Can: []string{nodes.Restart, nodes.Test}}
+		n := nodes.View{Key: nodes.Key{Kind: nodes.MCP, Name: s.Name}, Type: s.Transport, State: serverStates[s.State], Can: []string{nodes.Restart, nodes.Test}}
 		if n.State != nodes.Running {
 			n.Text = s.LastError
 		}
@@ -201,11 +201,11 @@ func (d nodeDesk) serverNodes() (list []nodes.Node) {
 const providerTime = 2 * time.Second
 
 // workspaceNodes are the providers of workspaces that profiles use.
-func (d nodeDesk) workspaceNodes(ctx context.Context, c *configs.Config) (list []nodes.Node) {
+func (d nodeDesk) workspaceNodes(ctx context.Context, c *configs.Config) (list []nodes.View) {
 	ctx, cancel := context.WithTimeout(ctx, providerTime)
 	defer cancel()
 	for _, name := range providersOf(c) {
-		n := nodes.Node{Key: nodes.Key{Kind: nodes.Workspace, Name: name}, State: nodes.Running, Can: []string{nodes.Restart, nodes.Test}}
+		n := nodes.View{Key: nodes.Key{Kind: nodes.Workspace, Name: name}, State: nodes.Running, Can: []string{nodes.Restart, nodes.Test}}
 		if err := d.tooling.workspaces.manager.Check(ctx, name); err != nil {
 			n.State, n.Text = nodes.Failed, err.Error()
 		}

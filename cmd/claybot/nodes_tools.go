@@ -102,13 +102,13 @@ func withheld(orders *nodes.Orders, k nodes.Key, what string) error {
 }
 
 // toolNodes are the groups of tools, the notes and the skills that profiles use.
-func (d nodeDesk) toolNodes(profiles []nodes.Node) (list []nodes.Node) {
+func (d nodeDesk) toolNodes(profiles []nodes.View) (list []nodes.View) {
 	for _, p := range profiles {
 		for _, k := range p.Uses {
-			if !slices.Contains([]string{nodes.Tools, nodes.Memory, nodes.Skills}, k.Kind) || slices.ContainsFunc(list, func(n nodes.Node) bool { return n.Key == k }) {
+			if !slices.Contains([]string{nodes.Tools, nodes.Memory, nodes.Skills}, k.Kind) || slices.ContainsFunc(list, func(n nodes.View) bool { return n.Key == k }) {
 				continue
 			}
-			n := nodes.Node{Key: k, State: nodes.Running}
+			n := nodes.View{Key: k, State: nodes.Running}
 			if why := skillsMissing(d.config.Load()); why != "" && k == skillsNode {
 				n.State, n.Text = nodes.Failed, why
 			}

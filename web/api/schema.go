@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/web"
 )
@@ -65,6 +66,7 @@ var published = map[reflect.Type]string{
 	reflect.TypeFor[web.HeartbeatRequest]():     "BeatRequest",
 	reflect.TypeFor[web.HeartbeatResult]():      "BeatDone",
 	reflect.TypeFor[web.HeartbeatSpec]():        "BeatSpec",
+	reflect.TypeFor[nodes.View]():               "Node",
 }
 
 // of returns the schema of a type, or a reference to its definition.

@@ -129,7 +129,7 @@ func casesOf(x string, who viewer) []pageCase {
 		{"run", "deliveries", sentView{[]deliveryRow{{claybot.Outgoing{ID: x, Text: x, Agent: claybot.AgentID(x), File: &claybot.FileReference{ID: x, Name: x, MIMEType: x}}, x}}, []noteRow{hostileNote(short)}}},
 		{"run", "items", timelineView{Items: []item{{Key: short, Title: short, Args: short, Edited: short, Out: short, Tainted: true}}}},
 		{"health", "main", viewHealth(who, status)},
-		{"nodes", "main", viewNodes(who, []nodes.Node{
+		{"nodes", "main", viewNodes(who, []nodes.View{
 			{Key: nodes.Key{Kind: nodes.MCP, Name: x}, Type: x, State: nodes.Failed, Text: x, Uses: []nodes.Key{{Kind: nodes.Model, Name: x}}, Can: []string{nodes.Stop, nodes.Test}}, {Key: nodes.Key{Kind: nodes.Model, Name: x}, State: x},
 		})},
 		{"flows", "main", flowsView{viewer: who, Flows: []flowRow{{hostileFlow(x, who).FlowView, []runRow{{Run: claybot.Run{ID: claybot.RunID(x), State: claybot.RunState(x)}, Name: x}}}}, Faults: []web.FlowFault{{File: x, Line: 3, Key: x, Text: x, Near: x}}}},

@@ -38,7 +38,7 @@ type nodesView struct {
 
 // A nodeView is a node.
 type nodeView struct {
-	nodes.Node
+	nodes.View
 	Mark mark
 }
 
@@ -63,7 +63,7 @@ func (b *nodePages) all(r *http.Request) (any, error) {
 	return viewNodes(viewerOf(r), all), nil
 }
 
-func viewNodes(who viewer, all []nodes.Node) nodesView {
+func viewNodes(who viewer, all []nodes.View) nodesView {
 	v := nodesView{viewer: who, SVG: drawNodes(all)}
 	for _, n := range all {
 		v.Nodes = append(v.Nodes, nodeView{n, nodeMarks[n.State]})

@@ -32,7 +32,7 @@ func mapColumn(kind string) int {
 }
 
 // mapColumns numbers the columns that have nodes.
-func mapColumns(all []nodes.Node) (number [4]int, n int) {
+func mapColumns(all []nodes.View) (number [4]int, n int) {
 	var used [4]bool
 	for _, x := range all {
 		used[mapColumn(x.Kind)] = true
@@ -47,7 +47,7 @@ func mapColumns(all []nodes.Node) (number [4]int, n int) {
 }
 
 // drawNodes draws the map as SVG. Each node is a link to its row.
-func drawNodes(all []nodes.Node) template.HTML {
+func drawNodes(all []nodes.View) template.HTML {
 	var b strings.Builder
 	at := make(map[nodes.Key][2]int)
 	rows := [4]int{}

@@ -13,13 +13,13 @@ import (
 // Nodes are nodes in memory. Tests of a node whose state is failed fail.
 type Nodes struct {
 	mu  sync.Mutex
-	all []nodes.Node
+	all []nodes.View
 }
 
 // NewNodes returns nodes of all kinds and states. Their texts try to be markup.
 func NewNodes() *Nodes {
 	can := []string{nodes.Start, nodes.Stop, nodes.Restart, nodes.Test}
-	all := []nodes.Node{
+	all := []nodes.View{
 		{Key: nodes.Key{Kind: nodes.Connector, Name: "telegram"}, Type: "telegram", State: nodes.Running, Uses: []nodes.Key{{Kind: nodes.Profile, Name: "default"}, {Kind: nodes.Flow, Name: "order"}}, Can: can},
 		{Key: nodes.Key{Kind: nodes.Connector, Name: "web"}, State: nodes.Running, Uses: []nodes.Key{{Kind: nodes.Profile, Name: "default"}}},
 		{Key: nodes.Key{Kind: nodes.Schedule, Name: "cron"}, State: nodes.Waiting, Can: can[:3]},
@@ -33,7 +33,7 @@ func NewNodes() *Nodes {
 }
 
 // Nodes implements web.Nodes.
-func (n *Nodes) Nodes(context.Context) ([]nodes.Node, error) {
+func (n *Nodes) Nodes(context.Context) ([]nodes.View, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.all), nil
@@ -43,7 +43,7 @@ func (n *Nodes) Nodes(context.Context) ([]nodes.Node, error) {
 func (n *Nodes) CallNode(_ context.Context, k nodes.Key, call, by string) (web.NodeDone, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	i := slices.IndexFunc(n.all, func(x nodes.Node) bool { return x.Key == k })
+	i := slices.IndexFunc(n.all, func(x nodes.View) bool { return x.Key == k })
 	if i < 0 {
 		return web.NodeDone{}, storage.ErrNotFound
 	}
