@@ -1,6 +1,3 @@
-// Package nodes describes what is configured as the nodes of a graph: connectors, schedules,
-// workflows, profiles, models, groups of tools, MCP servers, workspaces, notes, skills and sinks, how each
-// one does, and what it uses. It keeps which of them operators have stopped.
 package nodes
 
 import (
