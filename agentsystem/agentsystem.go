@@ -108,7 +108,7 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 	if release := s.supervisor.holdback.holdBack(s.supervisor.All()); release != nil {
 		start(release)
 	}
-	start(func(ctx context.Context) { s.supervisor.runAll(ctx, s) })
+	start(s.supervisor.runAll)
 	group.Go(func() error { return s.dispatcher.run(working) })
 	for _, loop := range s.loops {
 		start(loop)

@@ -65,13 +65,11 @@ func (a *alarms) stopped(ctx context.Context, name, cause, says string) {
 	a.tellStop(ctx, name, stop{cause, says})
 }
 
-// drop forgets the notices that are still to be sent about connectors that are replaced or gone.
-func (a *alarms) drop(all []*tenure) {
+// drop forgets the notices that are still to be sent about a connector that is replaced or gone.
+func (a *alarms) drop(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, t := range all {
-		delete(a.open, t.connector.Name())
-	}
+	delete(a.open, name)
 }
 
 // tellStop tells operators that a connector has stopped, unless they know.

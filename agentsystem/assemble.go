@@ -2,6 +2,7 @@ package agentsystem
 
 import (
 	"context"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/budgets"
@@ -9,6 +10,7 @@ import (
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/profiles"
@@ -201,8 +203,9 @@ func (a *assembly) makeSupervisor() {
 		voice: func(ctx context.Context, d claybot.Descriptor) texts.Voice {
 			return s.People.VoiceAt(ctx, d, d.Route())
 		},
-		replacing: make(chan struct{}, 1), connectors: make(map[string]connectors.Connector), tenures: make(map[string]*tenure),
+		handler: s, replacing: make(chan struct{}, 1), came: make(map[string]time.Time),
 	}
+	s.supervisor.nodes = nodes.NewSet(nodes.Kind[connectors.Connector]{Work: s.supervisor.work, Wait: replaceTime, Ended: s.supervisor.ended})
 	s.follower.windows.connectors = s.supervisor.All
 }
 

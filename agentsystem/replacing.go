@@ -2,11 +2,6 @@ package agentsystem
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/claybot/claybot/connectors"
@@ -15,108 +10,45 @@ import (
 // replaceTime is how long Replace waits for connectors to end.
 const replaceTime = 10 * time.Second
 
-// errReplaced ends the Run of a connector that another one replaces, or that is gone.
-var errReplaced = errors.New("the connector is replaced or removed")
+// work is the life of a connector that has its place, and ends with ctx. Its start is over at once: from
+// there on Health says how it does.
+func (s *supervisor) work(ctx context.Context, name string, c connectors.Connector, up func()) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	up()
+	if pooled, is := c.(connectors.Pooled); is {
+		pooled.Wake()
+		defer pooled.CloseIdleConnections()
+	}
+	defer s.standby.over(name)
+	s.run(ctx, c, s.handler)
+	return nil
+}
 
-// A tenure is the time for which a connector works under its name.
-type tenure struct {
-	connector connectors.Connector
-	former    []*tenure              // that end first
-	behind    atomic.Pointer[tenure] // the one of former that it waits for; nil for none
-	came      time.Time              // when it took the place of a connector that worked, or of none; zero: neither
-	end       context.CancelCauseFunc
-	ended     chan struct{} // closed when its Run has returned
+// ended forgets the notices that are still to be sent about a connector that is replaced or gone.
+func (s *supervisor) ended(name string, hangs bool) {
+	if hangs {
+		s.log.Warn("connector does not end", "connector", name)
+	}
+	s.alarms.drop(name)
 }
 
 // runAll runs the connectors until ctx is done, and returns when all have ended.
-func (s *supervisor) runAll(ctx context.Context, h connectors.Handler) {
-	var working sync.WaitGroup
+func (s *supervisor) runAll(ctx context.Context) {
 	s.mu.Lock()
-	s.begin = func(t *tenure) {
-		mine, end := context.WithCancelCause(ctx)
-		t.end = end
-		working.Go(func() {
-			defer close(t.ended)
-			defer end(nil)
-			for _, f := range t.former {
-				t.behind.Store(f)
-				<-f.ended // also when this one is to end: the next one waits for it
-			}
-			t.behind.Store(nil)
-			t.former = nil
-			if mine.Err() != nil {
-				return
-			}
-			if pooled, is := t.connector.(connectors.Pooled); is {
-				pooled.Wake()
-				defer pooled.CloseIdleConnections()
-			}
-			s.run(mine, t.connector, h)
-		})
-	}
-	for name, c := range s.connectors {
-		s.tenure(name, c, nil, time.Time{})
-	}
+	clear(s.came) // those that are there when the work begins are not fresh
 	s.mu.Unlock()
-	<-ctx.Done()
-	s.mu.Lock()
-	s.begin = nil // from here on none is added
-	s.mu.Unlock()
-	working.Wait()
-}
-
-// isOver reports whether the connector has ended.
-func (t *tenure) isOver() bool {
-	select {
-	case <-t.ended:
-		return true
-	default:
-		return false
-	}
-}
-
-// over waits until the connector has ended; false if ctx is done first.
-func (t *tenure) over(ctx context.Context) bool {
-	select {
-	case <-t.ended:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// tenure begins one, when those before it have ended; came as in tenure. The caller holds the lock.
-func (s *supervisor) tenure(name string, c connectors.Connector, former []*tenure, came time.Time) {
-	if s.begin == nil {
-		return
-	}
-	if t := s.tenures[name]; t != nil {
-		former = append(slices.Clip(former), t)
-	}
-	t := &tenure{connector: c, former: former, came: came, ended: make(chan struct{})}
-	s.tenures[name] = t
-	s.begin(t)
-}
-
-// fresh is Fresh for a caller that holds the lock.
-func (s *supervisor) fresh(name string) bool {
-	t := s.tenures[name]
-	return t != nil && !t.came.IsZero() && time.Since(t.came) < connectors.LiveWithin
+	_ = s.nodes.Run(ctx)
 }
 
 // follows says which former connector one waits for; empty for none.
 func (s *supervisor) follows(name string) string {
-	s.mu.Lock()
-	t := s.tenures[name]
-	s.mu.Unlock()
-	if t == nil {
+	former, waits := s.nodes.Follows(name)
+	if !waits {
 		return ""
 	}
-	former := t.behind.Load()
-	if former == nil || former.isOver() {
-		return ""
-	}
-	return fmt.Sprintf("it waits for the former connector %s to end", former.connector.Name())
+	return "it waits for the former connector " + former + " to end"
 }
 
 // unwell returns the names of the connectors that do not work: what takes their place has yet to show
@@ -131,57 +63,41 @@ func (s *supervisor) unwell() map[string]bool {
 }
 
 // replace is AgentSystem.Replace. It returns the names that have another connector now.
-func (s *supervisor) replace(ctx context.Context, cs []connectors.Connector) (changed []string) {
+func (s *supervisor) replace(ctx context.Context, cs []connectors.Connector) []string {
 	s.replacing <- struct{}{}
 	defer func() { <-s.replacing }()
-	next := make(map[string]connectors.Connector, len(cs))
-	for _, c := range cs {
-		next[c.Name()] = c
-	}
-	unwell := s.unwell()
-	s.mu.Lock()
-	s.running = true // these are the connectors, whatever Run is called with
-	var ending []*tenure
-	for name, was := range s.connectors {
-		if next[name] == was {
-			continue
-		}
-		if t := s.tenures[name]; t != nil {
-			t.end(errReplaced)
-			ending = append(ending, t)
-		}
-		if next[name] == nil {
-			delete(s.connectors, name)
-			s.standby.over(name)
+	next, unwell := byName(cs), s.unwell()
+	var changes []string
+	for name, c := range next {
+		if s.active(name) != c {
+			changes = append(changes, name)
 		}
 	}
-	s.mu.Unlock()
-	wait, cancel := context.WithTimeout(ctx, replaceTime)
-	defer cancel()
-	for _, t := range ending {
-		if !t.over(wait) && ctx.Err() == nil {
-			s.log.Warn("connector does not end", "connector", t.connector.Name())
-		}
-	}
-	s.alarms.drop(ending)
+	s.comes(changes, unwell)
+	changed := s.nodes.Reconcile(ctx, next)
+	s.comes(changed, unwell) // the time until the former ones had ended does not count
+	return changed
+}
+
+// comes notes that connectors take the place of those that work, or of none; those whose former one was
+// unwell do not.
+func (s *supervisor) comes(names []string, unwell map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name, t := range s.tenures {
-		if next[name] == nil && t.isOver() {
-			delete(s.tenures, name)
+	s.running = true // these are the connectors, whatever Run is called with
+	for _, name := range names {
+		s.came[name] = time.Now()
+		if unwell[name] {
+			delete(s.came, name)
 		}
 	}
-	for name, c := range next {
-		if s.connectors[name] != c {
-			came := time.Time{}
-			if !unwell[name] {
-				came = time.Now()
-			}
-			s.connectors[name] = c
-			s.standby.over(name)
-			s.tenure(name, c, ending, came)
-			changed = append(changed, name)
-		}
+}
+
+// byName returns connectors by their names.
+func byName(cs []connectors.Connector) map[string]connectors.Connector {
+	all := make(map[string]connectors.Connector, len(cs))
+	for _, c := range cs {
+		all[c.Name()] = c
 	}
-	return changed
+	return all
 }

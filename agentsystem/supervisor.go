@@ -6,16 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/texts"
 )
 
@@ -37,26 +35,23 @@ type supervisor struct {
 	meter    Meter
 	log      *slog.Logger
 
-	replacing chan struct{} // holds a value while Replace works
+	handler   connectors.Handler
+	nodes     *nodes.Set[connectors.Connector] // by name; of one that is stopped, a connectors.StandIn
+	replacing chan struct{}                    // holds a value while Replace works
 
-	mu         sync.Mutex
-	connectors map[string]connectors.Connector
-	tenures    map[string]*tenure
-	begin      func(*tenure) // starts one; nil while the AgentSystem does not work
-	running    bool          // Run has said which connectors there are
+	mu      sync.Mutex
+	running bool                 // Run has said which connectors there are
+	came    map[string]time.Time // when they took the place of one that worked, or of none
 }
 
 // add says which connectors there are, unless Replace has said it.
 func (s *supervisor) add(cs []connectors.Connector) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running {
-		return
+	s.replacing <- struct{}{}
+	defer func() { <-s.replacing }()
+	if !s.Running() {
+		s.nodes.Reconcile(context.Background(), byName(cs))
+		s.comes(nil, nil)
 	}
-	for _, c := range cs {
-		s.connectors[c.Name()] = c
-	}
-	s.running = true
 }
 
 // connector returns the connector of a name, also one that is stopped; nil where none is
@@ -70,11 +65,7 @@ func (s *supervisor) connector(name string) connectors.Connector {
 }
 
 // active returns what has the place of a connector: while it is stopped, a connectors.StandIn.
-func (s *supervisor) active(name string) connectors.Connector {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.connectors[name]
-}
+func (s *supervisor) active(name string) connectors.Connector { return s.nodes.Configuration(name) }
 
 // Running implements overview.Connectors.
 func (s *supervisor) Running() bool {
@@ -84,11 +75,7 @@ func (s *supervisor) Running() bool {
 }
 
 // All implements overview.Connectors.
-func (s *supervisor) All() []connectors.Connector {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Values(s.connectors), func(a, b connectors.Connector) int { return strings.Compare(a.Name(), b.Name()) })
-}
+func (s *supervisor) All() []connectors.Connector { return s.nodes.Configurations() }
 
 // Stuck implements overview.Connectors.
 func (s *supervisor) Stuck(name string) string {
@@ -99,7 +86,7 @@ func (s *supervisor) Stuck(name string) string {
 func (s *supervisor) Fresh(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.fresh(name)
+	return time.Since(s.came[name]) < connectors.LiveWithin
 }
 
 // run keeps a connector running until ctx is done. A connector that only one member may
