@@ -22,8 +22,6 @@ type link struct {
 	red     redactor
 	refused error // nil: it is connected by run
 
-	cancel context.CancelFunc // ends run; nil before; of the Manager, under its lock
-
 	kick  chan struct{}  // the server says that its list has changed
 	retry chan struct{}  // a request to connect now
 	turn  workspace.Turn // one at a time decides about tools, see decide

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -19,11 +20,10 @@ import (
 type Manager struct {
 	cfg        Config
 	generation atomic.Uint64
+	nodes      *nodes.Set[*link]
 
 	mu    sync.Mutex
-	links []*link                  // by name
-	begin func(*link)              // runs one; nil while Run does not work
-	last  map[string]chan struct{} // closed when the newest link of a name that ran has ended
+	links []*link // by name
 }
 
 // New makes a Manager; Run connects it. A server whose settings are wrong is
@@ -32,7 +32,7 @@ func New(cfg Config) *Manager {
 	if cfg.Pins == nil {
 		cfg.Pins = new(memoryPins)
 	}
-	m := &Manager{cfg: cfg, last: make(map[string]chan struct{})}
+	m := &Manager{cfg: cfg, nodes: nodes.NewSet(nodes.Kind[*link]{Work: work})}
 	m.Set(cfg.Servers)
 	return m
 }
@@ -44,32 +44,22 @@ func (m *Manager) Set(servers []Server) {
 	m.mu.Lock()
 	was := m.links
 	m.links = nil
-	seen := make(map[string]bool)
+	next := make(map[string]*link)
 	for _, s := range servers {
-		var l *link
-		if i := slices.IndexFunc(was, func(l *link) bool { return reflect.DeepEqual(l.server, s) }); i >= 0 && !seen[s.Name] {
-			l = was[i]
-		} else {
+		l := m.nodes.Configuration(s.Name)
+		if l == nil || next[s.Name] != nil || !reflect.DeepEqual(l.server, s) {
 			l = newLink(m, s)
 		}
-		if seen[s.Name] {
+		if next[s.Name] == nil {
+			next[s.Name] = l
+		} else {
 			l.refuse(fmt.Errorf("the name %s is given twice", s.Name))
 		}
-		seen[s.Name] = true
 		m.links = append(m.links, l)
 	}
 	slices.SortStableFunc(m.links, func(a, b *link) int { return strings.Compare(a.server.Name, b.server.Name) })
 	changed := !slices.Equal(was, m.links)
-	for _, l := range was {
-		if l.cancel != nil && !slices.Contains(m.links, l) {
-			l.cancel()
-		}
-	}
-	for _, l := range m.links {
-		if m.begin != nil && l.cancel == nil {
-			m.begin(l)
-		}
-	}
+	m.nodes.Reconcile(context.Background(), next)
 	m.mu.Unlock()
 	if changed {
 		m.changed()
@@ -79,34 +69,19 @@ func (m *Manager) Set(servers []Server) {
 // Run connects all servers at once, again whenever one is lost, and ends within
 // a few seconds of ctx, with all processes that it started. It runs once.
 func (m *Manager) Run(ctx context.Context) error {
-	var wg sync.WaitGroup
-	m.mu.Lock()
-	m.begin = func(l *link) {
-		if l.refused != nil || l.server.Stopped {
-			return
-		}
-		mine, cancel := context.WithCancel(ctx)
-		former, ended := m.last[l.server.Name], make(chan struct{})
-		l.cancel, m.last[l.server.Name] = cancel, ended
-		wg.Go(func() {
-			defer close(ended)
-			defer cancel()
-			if former != nil {
-				<-former // within a few seconds
-			}
-			l.run(mine)
-		})
+	return m.nodes.Run(ctx) //nolint:wrapcheck // the cause of ctx
+}
+
+// work keeps a server connected, unless it is refused or stopped. Its start is over at once: Status says how it does.
+func work(ctx context.Context, _ string, l *link, up func()) error {
+	if l.refused != nil {
+		return l.refused
 	}
-	for _, l := range m.links {
-		m.begin(l)
+	up()
+	if !l.server.Stopped {
+		l.run(ctx)
 	}
-	m.mu.Unlock()
-	<-ctx.Done()
-	m.mu.Lock()
-	m.begin = nil // from here on none is added
-	m.mu.Unlock()
-	wg.Wait()
-	return context.Cause(ctx)
+	return nil
 }
 
 // all is the present links.

@@ -83,6 +83,14 @@ func TestSet(t *testing.T) {
 	}
 }
 
+// A server whose name another one had first is connected once that is gone.
+func TestSetNameGivenTwice(t *testing.T) {
+	first, second := named(t, "srv", "VERSION=1"), named(t, "srv", "VERSION=2")
+	r := run(t, mcp.Config{Servers: []mcp.Server{first, second}})
+	r.Set([]mcp.Server{second})
+	r.up("srv")
+}
+
 // After any order of changes exactly the last servers are connected, and no process is left over.
 func TestSetAtRandom(t *testing.T) {
 	seed := rand.Uint64()
