@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,7 +115,7 @@ func (l *life[C]) start(after []*stint[C]) error {
 // begin begins a stint, which waits for those after and the last one.
 func (l *life[C]) begin(after []*stint[C]) {
 	if !l.stint.isOver() {
-		after = append(after[:len(after):len(after)], l.stint)
+		after = append(slices.Clip(after), l.stint)
 	}
 	t := &stint[C]{name: l.name, config: l.config, after: after, tried: make(chan struct{}), ended: make(chan struct{})}
 	t.up = sync.OnceFunc(func() { close(t.tried) })
