@@ -133,6 +133,13 @@ func (s *AgentSystem) Replace(ctx context.Context, cs ...connectors.Connector) {
 	}
 }
 
+// Restart ends a connector and starts it again, as Replace does. It does nothing to one that is not there.
+func (s *AgentSystem) Restart(ctx context.Context, name string) error {
+	err := s.supervisor.restart(ctx, name)
+	s.deliverer.Connected(name)
+	return err
+}
+
 // Post accepts a message from a connector. It returns nil once the message is durable or
 // refused for good: its sender has no access, or the message is known. A message whose
 // agent cannot be used is parked, and runs when the agent can be used again. After any

@@ -79,6 +79,23 @@ func (s *supervisor) replace(ctx context.Context, cs []connectors.Connector) []s
 	return changed
 }
 
+// restart is AgentSystem.Restart.
+func (s *supervisor) restart(ctx context.Context, name string) error {
+	s.replacing <- struct{}{}
+	defer func() { <-s.replacing }()
+	if s.active(name) == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, replaceTime)
+	defer cancel()
+	unwell := s.unwell()
+	s.comes([]string{name}, unwell)
+	node := s.nodes.Node(name)
+	s.ended(name, node.Stop(ctx) != nil)
+	defer s.comes([]string{name}, unwell)
+	return node.Start(ctx)
+}
+
 // comes notes that connectors take the place of those that work, or of none; those whose former one was
 // unwell do not.
 func (s *supervisor) comes(names []string, unwell map[string]bool) {

@@ -93,6 +93,47 @@ func TestReplace(t *testing.T) {
 	})
 }
 
+// A restart ends a connector and starts it again, also while others ask for the same and it is replaced; one that
+// does not end starts again once it has.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.fuse = newFuse(-1)
+		quick, slow := new(stint), new(stint)
+		first, hangs := quick.works(r, "quick", "first", time.Second), slow.works(r, "slow", "first", time.Minute)
+		r.also = []connectors.Connector{first, hangs}
+		r.start()
+		main := r.system.Overview.Listings.Connectors.All()[0]
+		if err := errors.Join(r.system.Restart(r.Context(), "quick"), r.system.Restart(r.Context(), "none")); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				if err := r.system.Restart(r.Context(), "quick"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Go(func() { r.system.Replace(r.Context(), main, quick.works(r, "quick", "second", 0), hangs) })
+		all.Wait()
+		synctest.Wait()
+		if _, most, began, own := quick.is(); most != 1 || len(began) != 6 || !slices.Equal(own, []string{"second"}) {
+			t.Errorf("began %v, at work %v, %d at a time", began, own, most)
+		}
+		if ready, why := r.system.Overview.Ready(); !ready {
+			t.Error(why)
+		}
+		if err := r.system.Restart(r.Context(), "slow"); err == nil {
+			t.Error("one that hangs is started anew")
+		}
+		after(time.Minute)
+		if _, most, began, own := slow.is(); most != 1 || len(began) != 2 || len(own) != 1 {
+			t.Errorf("slow: began %v, at work %v, %d at a time", began, own, most)
+		}
+	})
+}
+
 // However often a connector is replaced while it does not end, the next one waits for it.
 func TestReplaceWhileItHangs(t *testing.T) {
 	t.Parallel()

@@ -36,10 +36,11 @@ func (d *daemon) restart(ctx context.Context, k nodes.Key) (web.NodeDone, error)
 		}
 		text = " is started anew: workspaces in which nothing ran have ended, and open again with their files at their next use."
 	default:
-		d.roster.pause(k.Name, true)
-		d.replace(ctx)
-		d.roster.pause(k.Name, false)
-		d.replace(ctx)
+		err := d.system.Restart(ctx, k.Name)
+		d.roster.started()
+		if err != nil {
+			return web.NodeDone{Text: k.String() + " does not end; it starts anew once it has"}, nil //nolint:nilerr // it says so
+		}
 	}
 	return web.NodeDone{OK: true, Text: k.String() + text}, nil
 }

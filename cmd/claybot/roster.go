@@ -17,8 +17,7 @@ type roster struct {
 	mu        sync.Mutex
 	fixed     []connectors.Connector
 	instances []connectors.Connector
-	came      chan struct{}  // closed by the next change; nil where no caller waits
-	paused    map[string]int // how many restarts of a connector are under way
+	came      chan struct{} // closed by the next change; nil where no caller waits
 	// order returns what stops the connector of a name; nil for none. It is set before use.
 	order func(name string) *nodes.Order
 }
@@ -27,7 +26,7 @@ type roster struct {
 // messages for it wait in the outbox.
 type stoppedConnector struct {
 	connectors.Connector
-	order nodes.Order // zero: it is being restarted
+	order nodes.Order
 }
 
 var _ connectors.StandIn = stoppedConnector{}
@@ -46,24 +45,7 @@ func (c stoppedConnector) Run(ctx context.Context, _ connectors.Handler) error {
 
 // Health implements connectors.Connector.
 func (c stoppedConnector) Health() connectors.Health {
-	if c.order == (nodes.Order{}) {
-		return connectors.Health{State: connectors.StateStarting}
-	}
 	return connectors.Health{State: connectors.StateOff, Err: stoppedBy(c.order) + "; " + nodes.Fix(keyOfConnector(c.Name()))}
-}
-
-// pause stops a connector, or starts it again, without an order.
-func (r *roster) pause(name string, on bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.paused == nil {
-		r.paused = make(map[string]int)
-	}
-	if on {
-		r.paused[name]++
-	} else {
-		r.paused[name]--
-	}
 }
 
 // add adds connectors that stay.
@@ -110,9 +92,6 @@ func (r *roster) all() []connectors.Connector {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, c := range all {
-		if r.paused[c.Name()] > 0 {
-			all[i] = stoppedConnector{Connector: c}
-		}
 		if order := r.order(c.Name()); order != nil {
 			all[i] = stoppedConnector{c, *order}
 		}
