@@ -178,8 +178,12 @@ func Mermaid(all []View) string {
 	}
 	for _, n := range all {
 		for _, k := range n.Uses {
+			arrow := "-->"
+			if n.Kind == Profile {
+				arrow += "|" + PortOf(k.Kind) + "|"
+			}
 			if to := ids[k]; to != "" {
-				fmt.Fprintf(&b, "  %s --> %s\n", ids[n.Key], to)
+				fmt.Fprintf(&b, "  %s %s %s\n", ids[n.Key], arrow, to)
 			}
 		}
 	}

@@ -119,7 +119,7 @@ func TestFind(t *testing.T) {
 func TestMermaid(t *testing.T) {
 	got := nodes.Mermaid([]nodes.View{node(`model/a"]<b>#`, nodes.Running), node("profile/p", nodes.Waiting, `model/a"]<b>#`, "mcp/gone")})
 	for _, want := range []string{
-		"flowchart LR\n", `n0["model/a#quot;]#lt;b#gt;#35;<br/>running"]:::running`, "  n1 --> n0\n",
+		"flowchart LR\n", `n0["model/a#quot;]#lt;b#gt;#35;<br/>running"]:::running`, "  n1 -->|model| n0\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
