@@ -22,6 +22,47 @@ func Set(text []byte, key, value string) ([]byte, error) {
 	return edited(text, key, &value)
 }
 
+// Add returns the text of a file in which the list of key has one more entry, which is YAML on one line. All other
+// lines stay as they are, unless the list stands within brackets. It fails with ErrByHand as Set does.
+func Add(text []byte, key, entry string) ([]byte, error) {
+	if crlf := []byte("\r\n"); bytes.Contains(text, crlf) {
+		next, err := Add(bytes.ReplaceAll(text, crlf, []byte("\n")), key, entry)
+		return bytes.ReplaceAll(next, []byte("\n"), crlf), err
+	}
+	f, err := newFile(text)
+	if err != nil {
+		return nil, err
+	}
+	names := f.names(key)
+	there, all := f.find(names)
+	if there < len(names) || empty(all[there-1].value) {
+		return Set(text, key, "["+entry+"]")
+	}
+	list := all[there-1].value
+	byHand := fmt.Errorf("nothing can be added to %s in line %d: %w", key, list.Line, ErrByHand)
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(entry), &doc); err != nil || len(doc.Content) != 1 || list.Kind != yaml.SequenceNode {
+		return nil, byHand
+	}
+	longer := yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle, Content: append(slices.Clone(list.Content), doc.Content[0])}
+	b, err := yaml.Marshal(&longer)
+	if err != nil {
+		return nil, byHand
+	}
+	value := strings.TrimSpace(string(b))
+	if list.Style&yaml.FlowStyle != 0 {
+		return Set(text, key, value)
+	}
+	at := f.end(all[there-1])
+	f.replace(at, at, strings.Repeat(" ", list.Column-1)+"- "+entry)
+	var before, after map[string]any
+	next := []byte(strings.Join(append(f.lines, ""), "\n"))
+	if yaml.Unmarshal(text, &before) != nil || yaml.Unmarshal(next, &after) != nil || !reflect.DeepEqual(after, expected(before, names, &value)) {
+		return nil, byHand
+	}
+	return next, nil
+}
+
 // Unset returns the text of a file in which key is not set; groups that it leaves empty go
 // with it. A file that does not set it stays as it is.
 func Unset(text []byte, key string) ([]byte, error) { return edited(text, key, nil) }

@@ -8,10 +8,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// An EntryKind is a kind of node of which a file has any number, each under a name.
+// An EntryKind is a kind of part of which a file has any number, each under a name or in a list.
 type EntryKind struct {
-	Name   string // telegram, slack, discord, webhook, mcp or profile
+	Name   string // such as telegram, mcp or profile
 	Group  string // in which its entries stand
+	List   bool   // Group is a list of entries, and names none of them
 	Local  bool   // only the machine of claybot may add one
 	Fields []EntryField
 }
@@ -27,16 +28,31 @@ type EntryField struct {
 }
 
 // mainFields are the keys that most entries set, besides secrets.
-var mainFields = []string{"match", "model", "command", "url", "scheme", "channel", "callback", "receive"}
+var mainFields = []string{"match", "model", "command", "url", "scheme", "channel", "callback", "receive", "name", "provider", "file", "per", "every", "usd", "tokens"}
+
+// listKinds are the lists whose entries are kinds.
+var listKinds = []struct {
+	name, group string
+	of          reflect.Type
+}{
+	{"fallback", "model.fallback", reflect.TypeFor[Model]()},
+	{"search", "web.search", reflect.TypeFor[SearchEngine]()},
+	{"budget", "budgets", reflect.TypeFor[Budget]()},
+	{"sink", "relay", reflect.TypeFor[Sink]()},
+}
 
 // EntryKinds returns all kinds with their keys, from the declarations.
 func EntryKinds() (all []EntryKind) {
 	for _, t := range connectorTypes {
-		all = append(all, EntryKind{t.name, "connectors", IsLocal("connectors"), fieldsOf(reflect.TypeOf(t.plain()).Elem(), t.path)})
+		all = append(all, EntryKind{t.name, "connectors", false, IsLocal("connectors"), fieldsOf(reflect.TypeOf(t.plain()).Elem(), t.path)})
 	}
-	return append(all,
-		EntryKind{"mcp", "mcp", IsLocal("mcp"), fieldsOf(reflect.TypeFor[MCPServer](), "")},
-		EntryKind{"profile", "agents", IsLocal("agents"), fieldsOf(reflect.TypeFor[Profile](), profilePath)})
+	all = append(all,
+		EntryKind{"mcp", "mcp", false, IsLocal("mcp"), fieldsOf(reflect.TypeFor[MCPServer](), "")},
+		EntryKind{"profile", "agents", false, IsLocal("agents"), fieldsOf(reflect.TypeFor[Profile](), profilePath)})
+	for _, l := range listKinds {
+		all = append(all, EntryKind{l.name, l.group, true, IsLocal(l.group), fieldsOf(l.of, l.group+"[]")})
+	}
+	return all
 }
 
 func fieldsOf(t reflect.Type, path string) (all []EntryField) {
@@ -46,6 +62,8 @@ func fieldsOf(t reflect.Type, path string) (all []EntryField) {
 			f.Help = HelpOf(strings.Replace(joinPath(path, k.name), "connectors.webhook.", "connectors.<name>.", 1))
 		}
 		switch below, _ := k.below(); {
+		case k.typ == reflect.TypeFor[[]Secret](): // a field shows what it takes
+			continue
 		case k.typ == reflect.TypeFor[Secret]():
 			f.Form, f.Main = Form{Kind: FormSecret}, true
 		case k.kind == "model": // its name alone stands for it
@@ -67,8 +85,8 @@ func fieldsOf(t reflect.Type, path string) (all []EntryField) {
 	return all
 }
 
-// Entry returns the key and the value of a new entry with values for its fields, of which empty ones are left out. A
-// secret is a reference: env:NAME or file:path. faults says what is wrong, by field; "name" is that of the entry. The
+// Entry returns the key and the value of a new entry with values for its fields, of which empty ones are left out; of
+// a list, the key is that of the list. A secret is a reference: env:NAME or file:path. faults says what is wrong, by field; "name" is that of the entry. The
 // value is to be checked with the rest of the file.
 func Entry(kind, name string, values map[string]string) (key, value string, faults map[string]string) {
 	faults = make(map[string]string)
@@ -82,7 +100,7 @@ func Entry(kind, name string, values map[string]string) (key, value string, faul
 	if k.Group == "mcp" {
 		form, most = mcpName, "24"
 	}
-	if !form.MatchString(name) {
+	if !k.List && !form.MatchString(name) {
 		faults["name"] = "a name has at most " + most + " of a-z, 0-9 and -"
 	}
 	entry := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
@@ -108,7 +126,18 @@ func Entry(kind, name string, values map[string]string) (key, value string, faul
 	if err != nil { // it is a list that cannot be written
 		faults["name"] = err.Error()
 	}
-	return joinPath(k.Group, name), strings.TrimRight(string(b), "\n"), faults
+	if k.List {
+		name, faults = "", noEntry(entry, faults)
+	}
+	return strings.TrimSuffix(joinPath(k.Group, name), "."), strings.TrimRight(string(b), "\n"), faults
+}
+
+// noEntry adds that an entry of a list says nothing.
+func noEntry(entry *yaml.Node, faults map[string]string) map[string]string {
+	if len(entry.Content) == 0 && len(faults) == 0 {
+		faults["name"] = "fill in at least one field"
+	}
+	return faults
 }
 
 // node returns the value that a text means, or what is wrong with it.

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +30,12 @@ func TestEntry(t *testing.T) {
 		{"mcp", "open", map[string]string{"command": `sh, "a, b`}, "", []string{"command"}},
 		{"mcp", "after", map[string]string{"command": `sh, "a" b`}, "", []string{"command"}},
 		{"dish", "x", nil, "", []string{"kind"}},
+		{"sink", "", map[string]string{"name": "log", "file": "events.jsonl"}, "{name: log, file: events.jsonl}", nil},
+		{"fallback", "", map[string]string{"name": "gpt-5-mini", "provider": "openai", "key": "env:SPARE"}, "{name: gpt-5-mini, provider: openai, key: 'env:SPARE'}", nil},
+		{"search", "", map[string]string{"provider": "brave", "key": "file:brave.key"}, "{provider: brave, key: 'file:brave.key'}", nil},
+		{"budget", "", map[string]string{"per": "all", "every": "day", "usd": "5"}, `{per: all, every: day, usd: "5"}`, nil},
+		{"budget", "", map[string]string{"per": "dish", "tokens": "1000"}, "", []string{"per"}},
+		{"sink", "", nil, "", []string{"name"}},
 	} {
 		t.Run(tt.kind+" "+tt.name, func(t *testing.T) {
 			key, value, faults := Entry(tt.kind, tt.name, tt.values)
@@ -49,14 +56,45 @@ func TestEntry(t *testing.T) {
 			if tt.value != "" && value != tt.value {
 				t.Errorf("value %s, want %s", value, tt.value)
 			}
-			text, err := Set([]byte("log_level: info\n"), key, value)
+			set := Set
+			if strings.Contains("sink fallback search budget", tt.kind) {
+				set = Add
+			}
+			text, err := set([]byte("log_level: info\n"), key, value)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if again, ok := Written(text, key); !ok || again != value {
+			if again, ok := Written(text, key); !ok || strings.Trim(again, "[]") != strings.Trim(value, "[]") {
 				t.Errorf("the file has %q", again)
 			}
 		})
+	}
+}
+
+// An entry is added to a list in each form in which a file can have one; all other lines stay as they are.
+func TestAdd(t *testing.T) {
+	const entry = "{name: b, file: b.log}"
+	for name, tt := range map[string]struct{ text, want string }{
+		"no file":          {"", "relay: [{name: b, file: b.log}]\n"},
+		"no list":          {"# mine\nlog_level: info # loud\n", "# mine\nlog_level: info # loud\nrelay: [{name: b, file: b.log}]\n"},
+		"an empty value":   {"relay:\n", "relay: [{name: b, file: b.log}]\n"},
+		"an empty list":    {"relay: []\n", "relay: [{name: b, file: b.log}]\n"},
+		"within brackets":  {"relay: [{name: a, file: a.log}]\n", "relay: [{name: a, file: a.log}, {name: b, file: b.log}]\n"},
+		"lines":            {"relay:\n  - name: a # first\n    file: a.log\n\n# next\nlog_level: info\n", "relay:\n  - name: a # first\n    file: a.log\n  - {name: b, file: b.log}\n\n# next\nlog_level: info\n"},
+		"lines at the key": {"relay:\n- name: a\n  file: a.log\nlog_level: info\n", "relay:\n- name: a\n  file: a.log\n- {name: b, file: b.log}\nlog_level: info\n"},
+		"Windows":          {"relay:\r\n  - name: a\r\n    file: a.log\r\n", "relay:\r\n  - name: a\r\n    file: a.log\r\n  - {name: b, file: b.log}\r\n"},
+	} {
+		if got, err := Add([]byte(tt.text), "relay", entry); err != nil || string(got) != tt.want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if got, err := Add([]byte("model: gpt-5\n"), "model.fallback", "{name: b}"); err != nil || string(got) != "model:\n  name: gpt-5\n  fallback: [{name: b}]\n" {
+		t.Errorf("a group that is written as a value: %q, %v", got, err)
+	}
+	for _, text := range []string{"relay: none\n", "relay:\n  a: b\n"} {
+		if got, err := Add([]byte(text), "relay", entry); !errors.Is(err, ErrByHand) {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
 	}
 }
 
@@ -67,6 +105,9 @@ func TestEntryKinds(t *testing.T) {
 		for _, f := range k.Fields {
 			if f.Form.Kind == FormGroup {
 				t.Errorf("%s.%s is a group", k.Name, f.Name)
+			}
+			if k.List && f.Help.Values == "" {
+				t.Errorf("%s.%s has no help", k.Name, f.Name)
 			}
 			if f.Form.Kind == FormSecret && !f.Main || more && f.Main {
 				t.Errorf("%s.%s stands in the wrong place", k.Name, f.Name)

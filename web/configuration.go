@@ -35,10 +35,11 @@ type ConfigView struct {
 	Kinds []ConfigKind `json:"-"` // of which entries can be added, for the form of the page
 }
 
-// A ConfigKind is a kind of node that can be added under a name.
+// A ConfigKind is a kind of part that can be added.
 type ConfigKind struct {
 	Name   string
 	Group  string      // of the file
+	List   bool        // Group is a list, whose entries have no names
 	Fields []ConfigKey // Key is relative to the entry
 	Main   int         // the first so many fields are those that most entries set
 }
@@ -73,6 +74,7 @@ type ConfigEdit struct {
 	// is no reference is stored as Secret.
 	Kind    string
 	Fields  map[string]string
+	Entry   bool   // Value is one more entry of the list Key
 	By      string // who makes it
 	Version string // of the file that it is based on; empty: any
 }

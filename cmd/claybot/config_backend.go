@@ -84,7 +84,7 @@ func (d configDesk) Configuration(ctx context.Context) (web.ConfigView, error) {
 			Kind: form.Kind, Words: form.Words, Limits: form.Limits, Help: help.Values, Default: help.Default,
 		})
 	}
-	v.Kinds = entryKinds(web.Local(ctx))
+	v.Kinds = entryKinds(web.Here(ctx))
 	return v, nil
 }
 
@@ -95,7 +95,7 @@ func entryKinds(here bool) (all []web.ConfigKind) {
 		if k.Local && !here {
 			continue
 		}
-		kind := web.ConfigKind{Name: k.Name, Group: k.Group}
+		kind := web.ConfigKind{Name: k.Name, Group: k.Group, List: k.List}
 		for _, x := range k.Fields {
 			if x.Local && !here {
 				continue
@@ -145,7 +145,7 @@ func (d configDesk) ChangeConfig(ctx context.Context, c web.ConfigEdit) (out web
 	}
 	next, undo, err := f.edited(c)
 	if err == nil {
-		out, err = d.finish(ctx, f, c.Key, next)
+		out, err = d.finish(ctx, f, c.Key, next, web.Local(ctx) || c.Kind != "" && web.Here(ctx))
 	}
 	if !bytes.Equal(next, f.text) { // it is not in the file
 		undo()
@@ -190,7 +190,11 @@ func (f *configFile) edited(c web.ConfigEdit) (next []byte, undo func(), err err
 		if c.Text {
 			value = configs.Quoted(value)
 		}
-		next, err = configs.Set(f.text, key, value)
+		change := configs.Set
+		if c.Entry {
+			change = configs.Add
+		}
+		next, err = change(f.text, key, value)
 	}
 	if err != nil {
 		err = configError{err}
@@ -229,17 +233,18 @@ func (d configDesk) RevertConfig(ctx context.Context, n int, by, version string)
 	defer f.unlock()
 	key, next, err := f.reverted(n)
 	if err == nil {
-		out, err = d.finish(ctx, f, key, next)
+		out, err = d.finish(ctx, f, key, next, web.Here(ctx))
 	}
 	return out, configProblem(key, err)
 }
 
-// finish checks and writes the next text of a file, and applies it.
-func (d configDesk) finish(ctx context.Context, f *configFile, key string, next []byte) (out web.ConfigChanged, err error) {
+// finish checks and writes the next text of a file, and applies it. What only the machine of claybot may change needs
+// local, which holds of the Unix socket; of a browser on the machine, it holds for new entries and for undoing changes.
+func (d configDesk) finish(ctx context.Context, f *configFile, key string, next []byte, local bool) (out web.ConfigChanged, err error) {
 	if out.Version = configs.VersionOf(f.text); bytes.Equal(next, f.text) {
 		return out, nil
 	}
-	if !web.Local(ctx) {
+	if !local {
 		if err := f.remote(next); err != nil {
 			return out, err
 		}
@@ -248,7 +253,7 @@ func (d configDesk) finish(ctx context.Context, f *configFile, key string, next 
 	if err != nil {
 		return out, err
 	}
-	if !web.Local(ctx) {
+	if !local {
 		if c, _, err := f.load(d.env, next); err != nil || d.system.People.EndsRole(admissionOf(c)) {
 			return out, cmp.Or[error](err, onMachine(key, "A person has a role, which would end with their access, and cannot be taken over the network"))
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/web"
 )
 
@@ -20,6 +21,7 @@ func (f *configFile) entered(c web.ConfigEdit) (made web.ConfigEdit, forget func
 	}
 	secrets, fields := make(map[string]string), maps.Clone(c.Fields)
 	for _, k := range configs.EntryKinds() {
+		c.Entry = c.Entry || k.List && k.Name == c.Kind
 		for _, x := range k.Fields {
 			v := strings.TrimSpace(fields[x.Name])
 			if k.Name == c.Kind && x.Form.Kind == configs.FormSecret && v != "" && !strings.HasPrefix(v, "env:") && !strings.HasPrefix(v, "file:") {
@@ -28,7 +30,7 @@ func (f *configFile) entered(c web.ConfigEdit) (made web.ConfigEdit, forget func
 		}
 	}
 	key, _, faults := configs.Entry(c.Kind, c.Key, fields)
-	if _, has := configs.Written(f.text, key); has {
+	if _, has := configs.Written(f.text, key); has && !c.Entry {
 		faults["name"] = "the file has " + key + " already"
 	}
 	for name, text := range secrets {
@@ -65,11 +67,18 @@ func ofEntry(c web.ConfigEdit, err error) error {
 		return err
 	}
 	field, why := "name", problem.Fields["value"]
+	where := why
+	if c.Entry { // relay[2].url is its key url
+		where = numbered.ReplaceAllString(why, "")
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Fields)) { // of callback and callback_secret, the longer one
-		if strings.Contains(why, c.Key+"."+name) && (field == "name" || len(name) > len(field)) {
+		if strings.Contains(where, c.Key+"."+name) && (field == "name" || len(name) > len(field)) {
 			field = name
 		}
 	}
 	problem.Fields = map[string]string{field: why}
 	return problem
 }
+
+// numbered is the number of an entry of a list.
+var numbered = lazyregexp.New(`\[[0-9]+\]`)

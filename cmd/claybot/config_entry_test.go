@@ -47,10 +47,10 @@ func TestConfigEntryOffersWhatItTakes(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"telegram", "slack", "discord", "webhook", "profile"}; !slices.Equal(kinds, want) {
+	if want := []string{"telegram", "slack", "discord", "webhook", "profile", "fallback", "search", "budget"}; !slices.Equal(kinds, want) {
 		t.Errorf("kinds %q, want %q", kinds, want)
 	}
-	if all := entryKinds(true); len(all) != len(kinds)+1 {
+	if all := entryKinds(true); len(all) != len(kinds)+2 {
 		t.Errorf("on the machine: %d kinds", len(all))
 	}
 }
