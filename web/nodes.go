@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"time"
 
 	"github.com/claybot/claybot/nodes"
 )
@@ -13,6 +14,21 @@ type Nodes interface {
 	// CallNode stops, starts, restarts or tests a node. What is stopped stays so after a restart and
 	// in all members, until it is started. A call that a node does not have is a Refusal.
 	CallNode(ctx context.Context, k nodes.Key, call, by string) (NodeDone, error)
+	// NodeTraffic lists the links between nodes on which messages flow now, or did a moment ago, at this member.
+	NodeTraffic(ctx context.Context) ([]NodeLink, error)
+	// NodeLog returns the last lines of the log of this member about a node, the newest first, without secrets.
+	NodeLog(ctx context.Context, k nodes.Key) ([]NodeLine, error)
+}
+
+// A NodeLink is one between two nodes.
+type NodeLink struct{ From, To nodes.Key }
+
+// A NodeLine is a line of the log about a node.
+type NodeLine struct {
+	At    time.Time // the last time
+	Level string    // debug, info, warn or error
+	Text  string
+	Times int // that it was logged
 }
 
 // A NodeList is the nodes of the installation.

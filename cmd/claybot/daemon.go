@@ -49,6 +49,7 @@ type daemon struct {
 	library   *library
 	callbacks *callbackDesk
 	listeners *listeners
+	traffic   *traffic
 	roster    roster
 	instances map[string]instance // that were made, by name; of the reload that is at work
 	bots      connectors.Bots
@@ -92,6 +93,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	d.config.moves.Store(people.NewMoves(d.stores.db))
 	d.models = &models{config: d.config, log: log, system: built.Load}
 	d.listeners = newListeners(d, link)
+	d.traffic = &traffic{Meter: d.listeners.metrics}
 	if d.tooling, err = newTooling(ctx, d.config, d.stores, built.Load, d.listeners.addr); err != nil {
 		return nil, err
 	}
@@ -163,7 +165,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 		},
 		Limits:  agentsystem.Limits{Lease: c.Node.Lease, MaxRuns: d.bounds.MaxRuns, Idle: c.Node.MaxRuns == 0, MaxBatch: maxBatch(c), HandOver: c.Node.Handover},
 		Moves:   d.config.moves.Load(),
-		Members: s.members, Version: version, Hub: s.hub, Boots: d.boots, Meter: d.listeners.metrics, Log: d.log,
+		Members: s.members, Version: version, Hub: s.hub, Boots: d.boots, Meter: d.traffic, Log: d.log,
 		Recordings: agentsystem.Recordings{
 			Transcribe: newHearing(d.config, d.log, func() *budgets.Limiter { return d.limiter }),
 			Speak:      newSpeaking(d.config, d.log, func() *budgets.Limiter { return d.limiter }),

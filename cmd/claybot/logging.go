@@ -22,6 +22,8 @@ import (
 
 	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/web"
 )
 
 // newLog returns the log: JSON lines, or colours on a terminal. It removes known secrets from
@@ -43,9 +45,9 @@ func newLog(w io.Writer, c configs.Config) *slog.Logger {
 	} else {
 		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})
 	}
-	hide := new(hiding)
+	hide, about := new(hiding), &nodeLog{lines: make(map[nodes.Key][]web.NodeLine)}
 	hide.add(c)
-	return slog.New(&lateHandler{root: cluster.Quiet(&redactor{Handler: h, hide: hide}), hide: hide, level: level})
+	return slog.New(&lateHandler{root: cluster.Quiet(&redactor{Handler: &nodeHandler{Handler: h, log: about}, hide: hide}), hide: hide, level: level, nodes: about})
 }
 
 // A hiding replaces the secrets of all configurations so far: an error may still name one that
@@ -90,6 +92,7 @@ type lateHandler struct {
 	root  slog.Handler
 	hide  *hiding        // of the root
 	level *slog.LevelVar // of the root
+	nodes *nodeLog       // of the root
 	outer *lateHandler   // nil for the root
 	attrs []slog.Attr
 	group string // opened, where there are no attrs
@@ -125,12 +128,12 @@ func (l *lateHandler) handler() slog.Handler {
 
 // WithAttrs implements slog.Handler.
 func (l *lateHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &lateHandler{root: l.root, hide: l.hide, level: l.level, outer: l, attrs: attrs}
+	return &lateHandler{root: l.root, hide: l.hide, level: l.level, nodes: l.nodes, outer: l, attrs: attrs}
 }
 
 // WithGroup implements slog.Handler.
 func (l *lateHandler) WithGroup(name string) slog.Handler {
-	return &lateHandler{root: l.root, hide: l.hide, level: l.level, outer: l, group: name}
+	return &lateHandler{root: l.root, hide: l.hide, level: l.level, nodes: l.nodes, outer: l, group: name}
 }
 
 func isTerminal(w any) bool {

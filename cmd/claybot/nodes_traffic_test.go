@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/web"
+	"github.com/claybot/claybot/web/metrics"
+)
+
+// What agents do is kept while it goes on and for a moment after; a call without an end, and more agents than the map
+// shows, are forgotten.
+func TestTraffic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		traffic := &traffic{Meter: metrics.New(metrics.Config{})}
+		event := func(agent string, kind claybot.EventType, data string) {
+			traffic.Event(claybot.AgentID(agent), claybot.Event{Run: "r", Type: kind, Data: []byte(data)})
+		}
+		now := func() []string {
+			all := traffic.now()["a"]
+			slices.Sort(all)
+			return all
+		}
+		event("a", claybot.EventRunStarted, `{}`)
+		event("a", claybot.EventNodeStarted, `{"node":"model"}`)
+		time.Sleep(time.Minute)
+		if got := now(); !slices.Equal(got, []string{trafficModel}) {
+			t.Errorf("a long call of the model: %q", got)
+		}
+		event("a", claybot.EventAssistantMessage, `{}`)
+		event("a", claybot.EventToolCalled, `{"tool":"fetch_url"}`)
+		if got := now(); !slices.Equal(got, []string{trafficModel, "fetch_url"}) {
+			t.Errorf("a call of a tool: %q", got)
+		}
+		time.Sleep(trafficShown)
+		event("a", claybot.EventRunFailed, `{}`)
+		if got := now(); !slices.Equal(got, []string{trafficMessage, "fetch_url"}) {
+			t.Errorf("the end of the run: %q", got)
+		}
+		time.Sleep(trafficShown)
+		if got := now(); len(got) > 0 {
+			t.Errorf("after it: %q", got)
+		}
+		event("a", claybot.EventToolCalled, `{"tool":"fetch_url"}`)
+		time.Sleep(trafficLongest)
+		if got := now(); len(got) > 0 {
+			t.Errorf("a call without an end: %q", got)
+		}
+		for i := range trafficAgents + 5 {
+			event(fmt.Sprint("agent", i), claybot.EventRunStarted, `{}`)
+		}
+		if got := len(traffic.now()); got != trafficAgents {
+			t.Errorf("%d agents are kept", got)
+		}
+	})
+}
+
+// A message of a person shows on the line of its connector and on that to the model.
+func TestNodeTraffic(t *testing.T) {
+	h := startDaemon(t, "model: demo\n", nil)
+	h.say("hello")
+	all, err := nodeDesk{h.daemon}.NodeTraffic(h.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile := nodes.Key{Kind: nodes.Profile, Name: "default"}
+	want := []web.NodeLink{{From: nodes.Key{Kind: nodes.Connector, Name: "terminal"}, To: profile}, {From: profile, To: nodes.Key{Kind: nodes.Model, Name: "demo"}}}
+	if !slices.Equal(all, want) {
+		t.Errorf("got %v", all)
+	}
+	of := claybot.User("terminal", "operator", "operator")
+	for tool, want := range map[string][]nodes.Key{
+		"fetch_url": {{Kind: nodes.Tools, Name: "web"}}, "memory_list": {{Kind: nodes.Tools, Name: "memory"}, notesNode}, "no_such_tool": nil,
+	} {
+		if got := (nodeDesk{h.daemon}).toolTraffic(of, tool); !slices.Equal(got, want) {
+			t.Errorf("%s is of %v", tool, got)
+		}
+	}
+}
+
+// The log of a node has its lines, the newest first and each once, without secrets, whatever names it; the log itself
+// stays as it is.
+func TestNodeLog(t *testing.T) {
+	var out bytes.Buffer
+	c := configs.Default()
+	c.Log.Format, c.Model.Key = "json", configs.NewSecret("env:KEY", "FAKE-secret-value")
+	log := newLog(&out, c)
+	team := log.With("connector", "team")
+	for i := range 3 {
+		team.Warn("poll failed", "err", fmt.Errorf("the platform says FAKE-secret-value"), "wait", time.Duration(i))
+	}
+	team.With("message", "m").Info("message taken", "server", "guild")
+	log.Debug("not logged", "connector", "team")
+	log.Info("no node", "agent", "a", "node", "nothing")
+	log.Warn("failed to connect", "server", "files", "err", "refused")
+	log.Info("node stop", "node", "connector/team", "by", "ann")
+	log.Info("next run", "connector", "cron")
+	desk := nodeDesk{&daemon{log: log}}
+	for name, want := range map[string][]string{
+		"connector/team": {"info node stop: ann 1", "info message taken 1", "warn poll failed: the platform says [env:KEY] 3"},
+		"mcp/files":      {"warn failed to connect: refused 1"}, "schedule/cron": {"info next run 1"}, "mcp/guild": nil,
+	} {
+		kind, name, _ := strings.Cut(name, "/")
+		all, err := desk.NodeLog(t.Context(), nodes.Key{Kind: kind, Name: name})
+		var got []string
+		for _, l := range all {
+			got = append(got, fmt.Sprint(l.Level, " ", l.Text, " ", l.Times))
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s/%s: %q, %v", kind, name, got, err)
+		}
+	}
+	if n := strings.Count(out.String(), "\n"); n != 8 || strings.Contains(out.String(), "FAKE") {
+		t.Errorf("the log has %d lines: %s", n, out.String())
+	}
+	for i := range nodeLines + 5 {
+		team.Info("a line", "err", fmt.Sprint(i))
+	}
+	for i := range nodeLogs + 5 {
+		log.Info("a name", "flow", fmt.Sprint(i))
+	}
+	l := log.Handler().(*lateHandler).nodes
+	if len(l.of(nodes.Key{Kind: nodes.Connector, Name: "team"})) != nodeLines || len(l.lines) != nodeLogs {
+		t.Errorf("%d nodes have lines", len(l.lines))
+	}
+}
