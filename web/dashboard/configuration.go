@@ -75,7 +75,7 @@ func (k configRow) Shown() string {
 	case k.Refused:
 		return configInvalid
 	case k.Value == "" && k.Default != "":
-		return plainCode(k.Default)
+		return k.Usual()
 	case k.Value == "":
 		return "–"
 	}
@@ -84,6 +84,9 @@ func (k configRow) Shown() string {
 
 // About is the help of the key.
 func (k configRow) About() string { return plainCode(k.Help) }
+
+// Usual is what holds without the key.
+func (k configRow) Usual() string { return plainCode(k.Default) }
 
 func (k configRow) URL() string { return "/ui/config/key?" + url.Values{"key": {k.Key}}.Encode() }
 
@@ -144,6 +147,14 @@ func (v configKeyView) Title() string { return v.Key }
 // InFile reports whether the file sets the key.
 func (v configKeyView) InFile() bool { return configFileLine.MatchString(v.Origin) }
 
+// Wins is the flag or the variable that sets the key, and wins over the file; empty for none.
+func (v configKeyView) Wins() string {
+	if !v.Set() || v.InFile() {
+		return ""
+	}
+	return fmt.Sprintf(configWins, v.Origin)
+}
+
 // configFileLine is the origin of a key that the file sets.
 var configFileLine = lazyregexp.New(`:[0-9]+$`)
 
@@ -167,6 +178,9 @@ func (b *configPages) key(r *http.Request) (any, error) {
 	c, err := b.read(r)
 	if err != nil {
 		return nil, err
+	}
+	if parts := strings.SplitN(name, ".", 3); len(parts) == 3 {
+		c.Keys = append(c.Keys, unsetIn(c, parts[0]+"."+parts[1])...)
 	}
 	i := slices.IndexFunc(c.Keys, func(k web.ConfigKey) bool { return k.Key == name })
 	if i < 0 {

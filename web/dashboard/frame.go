@@ -65,7 +65,7 @@ var places = []place{
 
 // below maps pages without a navigation entry to the one that is highlighted
 // for them.
-var below = map[string]string{"agent": "agents", "run": "runs", "flow": "flows", "flow-edit": "flows", "notes": "agents", "note": "agents", "members": "health", "config-key": "config", "config-history": "config", "setup": "config"}
+var below = map[string]string{"agent": "agents", "run": "runs", "flow": "flows", "flow-edit": "flows", "notes": "agents", "note": "agents", "members": "health", "config-key": "config", "config-history": "config", "setup": "config", "node": "nodes", "node-add": "nodes"}
 
 // Routes returns the routes of the pages, their fragments, actions and assets.
 func Routes(cfg Config) []web.Route {

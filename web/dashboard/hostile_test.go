@@ -131,7 +131,7 @@ func casesOf(x string, who viewer) []pageCase {
 		{"health", "main", viewHealth(who, status)},
 		{"nodes", "main", viewNodes(who, []nodes.View{
 			{Key: nodes.Key{Kind: nodes.MCP, Name: x}, Type: x, State: nodes.Failed, Text: x, Uses: []nodes.Key{{Kind: nodes.Model, Name: x}}, Can: []string{nodes.Stop, nodes.Test}}, {Key: nodes.Key{Kind: nodes.Model, Name: x}, State: x},
-		})},
+		}, []web.NodeLink{{From: nodes.Key{Kind: nodes.MCP, Name: x}, To: nodes.Key{Kind: nodes.Model, Name: x}}})},
 		{"flows", "main", flowsView{viewer: who, Flows: []flowRow{{hostileFlow(x, who).FlowView, []runRow{{Run: claybot.Run{ID: claybot.RunID(x), State: claybot.RunState(x)}, Name: x}}}}, Faults: []web.FlowFault{{File: x, Line: 3, Key: x, Text: x, Near: x}}}},
 		{"flow", "main", hostileFlow(short, who)},
 		{"flow-edit", "main", hostileDraft(short, who)},

@@ -3,12 +3,14 @@ package dashboard
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"html/template"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
 
@@ -23,7 +25,10 @@ func (b *nodePages) routes() []web.Route {
 	return []web.Route{
 		b.screen("/ui/nodes", "nodes", b.all),
 		b.part("/ui/nodes/now", "nodes", "nodes-now", b.all),
+		{Pattern: "GET /ui/nodes/mermaid", Scope: web.Read, Handler: http.HandlerFunc(b.mermaid)},
 		b.config.admin(b.screen("/ui/nodes/add", "node-add", b.form)),
+		b.screen("/ui/nodes/{kind}/{name}", "node", b.page),
+		b.part("/ui/nodes/{kind}/{name}/now", "node", "node-now", b.now),
 		b.act("POST /ui/nodes/add", web.Admin, b.add),
 		b.act("POST /ui/nodes/{kind}/{name}/{call}", web.Admin, b.call),
 	}
@@ -40,7 +45,11 @@ type nodesView struct {
 type nodeView struct {
 	nodes.View
 	Mark mark
+	Busy bool // messages flow to it or from it
 }
+
+// URL is the address of the page of the node.
+func (n nodeView) URL() string { return nodeURL(n.Key) }
 
 // ID is the id of the node in the page.
 func (n nodeView) ID() string { return domID(n.Key.String()) }
@@ -53,22 +62,39 @@ func (n nodeView) Starts() bool   { return n.Has(nodes.Start) && n.Stopped != ni
 func (n nodeView) Tests() bool    { return n.Has(nodes.Test) }
 
 func (b *nodePages) all(r *http.Request) (any, error) {
-	if b.nodes == nil {
-		return nil, errPage
-	}
-	all, err := b.nodes.Nodes(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	return viewNodes(viewerOf(r), all), nil
+	all, traffic, err := b.list(r)
+	return viewNodes(viewerOf(r), all, traffic), err
 }
 
-func viewNodes(who viewer, all []nodes.View) nodesView {
-	v := nodesView{viewer: who, SVG: drawNodes(all)}
+// list returns the nodes, and the links on which messages flow.
+func (b *nodePages) list(r *http.Request) (all []nodes.View, traffic []web.NodeLink, err error) {
+	if b.nodes == nil {
+		return nil, nil, errPage
+	}
+	if all, err = b.nodes.Nodes(r.Context()); err != nil {
+		return nil, nil, err
+	}
+	traffic, err = b.nodes.NodeTraffic(r.Context())
+	return all, traffic, err
+}
+
+func viewNodes(who viewer, all []nodes.View, traffic []web.NodeLink) nodesView {
+	v := nodesView{viewer: who, SVG: drawNodes(all, traffic)}
 	for _, n := range all {
-		v.Nodes = append(v.Nodes, nodeView{n, nodeMarks[n.State]})
+		v.Nodes = append(v.Nodes, nodeView{n, nodeMarks[n.State], busy(traffic, n.Key)})
 	}
 	return v
+}
+
+// mermaid sends the map as a Mermaid flowchart.
+func (b *nodePages) mermaid(w http.ResponseWriter, r *http.Request) {
+	all, _, err := b.list(r)
+	if err != nil {
+		b.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Disposition", `attachment; filename="claybot.mmd"`)
+	web.Words(w, http.StatusOK, strings.TrimSuffix(nodes.Mermaid(all), "\n"))
 }
 
 func (b *nodePages) call(r *http.Request) (string, error) {
@@ -76,9 +102,11 @@ func (b *nodePages) call(r *http.Request) (string, error) {
 	if b.nodes == nil || !slices.Contains([]string{nodes.Start, nodes.Stop, nodes.Restart, nodes.Test}, call) {
 		return "", errPage
 	}
-	k := nodes.Key{Kind: r.PathValue("kind"), Name: r.PathValue("name")}
+	k := keyOfNode(r)
 	done, err := b.nodes.CallNode(r.Context(), k, call, web.User(r))
 	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return "", gone(fmt.Sprintf(nodeNone, k), nodeNoneFix)
 	case err != nil:
 		return "", err
 	case !done.OK:
@@ -95,7 +123,17 @@ type nodeForm struct {
 	Version string
 	Kinds   []web.ConfigKind
 	Kind    web.ConfigKind
+	// Else are the parts that are set otherwise, and Away says that kinds are missing that only the machine of claybot
+	// may add.
+	Else []nodeElse
+	Away bool
 }
+
+// A nodeElse is a part that is no entry of the configuration.
+type nodeElse struct{ Name, About, URL string }
+
+// About says what the entries of a kind are.
+func (f nodeForm) About(kind string) string { return kindWords[kind] }
 
 // Title is that of the page.
 func (f nodeForm) Title() string { return nodeAddTitle }
@@ -120,10 +158,17 @@ func (b *nodePages) form(r *http.Request) (any, error) {
 		return nil, err
 	}
 	f := nodeForm{viewer: viewerOf(r), Version: c.Version, Kinds: c.Kinds}
+	f.Away = !slices.ContainsFunc(c.Kinds, func(k web.ConfigKind) bool { return k.Name == nodes.MCP })
+	for _, x := range elsewhere {
+		if x.URL == "" && !slices.ContainsFunc(c.Keys, func(k web.ConfigKey) bool { return k.Key == x.Key }) {
+			continue
+		}
+		f.Else = append(f.Else, nodeElse{x.Name, x.About, cmp.Or(x.URL, configRow{web.ConfigKey{Key: x.Key}}.URL())})
+	}
 	if kind := r.URL.Query().Get("kind"); kind != "" {
 		i := slices.IndexFunc(c.Kinds, func(k web.ConfigKind) bool { return k.Name == kind })
 		if i < 0 {
-			return nil, errPage
+			return nil, gone(fmt.Sprintf(nodeNoKind, kind), nodeNoKindFix)
 		}
 		f.Kind = c.Kinds[i]
 	}
@@ -145,12 +190,21 @@ func (b *nodePages) add(r *http.Request) (string, error) {
 		var all []string
 		for field, why := range problem.Fields {
 			all = append(all, field+": "+why)
-			faults[cmp.Or(map[string]string{"name": "key", "kind": "kind"}[field], nodeField+field)] = why
+			faults[formField(field, fields)] = why
 		}
 		slices.Sort(all)
 		return "", &web.Problem{Status: problem.Status, Code: "refused", Message: strings.Join(all, " "), Fix: cmp.Or(problem.Fix, nothingChanged), Fields: faults}
 	}
 	return words, err
+}
+
+// formField is the name that the form has for a field of an entry with these fields: the name of an entry is its key,
+// unless it is one of its fields.
+func formField(field string, fields map[string]string) string {
+	if _, own := fields[field]; !own && (field == "name" || field == "kind") {
+		return map[string]string{"name": "key", "kind": "kind"}[field]
+	}
+	return nodeField + field
 }
 
 // nodeField begins the names of fields that are keys of an entry.

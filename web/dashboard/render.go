@@ -268,6 +268,9 @@ func wayOut(page string) place {
 	for _, p := range places {
 		if p.Page == below[page] {
 			p.Title = "All " + strings.ToLower(p.Title)
+			if p.Page == "nodes" {
+				p.Title = "Go to the map"
+			}
 			return p
 		}
 	}

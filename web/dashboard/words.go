@@ -480,7 +480,6 @@ const (
 	configNoKey        = "No such setting."
 	configNoKeyFix     = "It may have been removed. Choose one from the list."
 	configHistoryTitle = "History of the settings"
-	nodeAddTitle       = "Add a node"
 	configHidden       = "(secret)" // what the configuration shows for a secret
 	configWins         = "%s is set as well, and wins over the file."
 )

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// In a browser on the machine, the form adds what only the machine may change, and its history undoes that; a token
+// cannot, and is offered less.
+func TestAddNodeOnThePage(t *testing.T) {
+	g := newGuided(t)
+	file := filepath.Join(g.dir, "claybot.yaml")
+	if err := os.WriteFile(file, []byte("# mine\nrelay:\n  - name: first # kept\n    file: first.jsonl\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.kill()
+	g.start()
+	read := func() string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	version := func() string {
+		_, page := g.send("GET", "/ui/nodes/add?kind=profile", "", "")
+		_, after, _ := strings.Cut(page, `name="version" value="`)
+		v, _, _ := strings.Cut(after, `"`)
+		return v
+	}
+	add := func(kind string, fields ...string) (int, string) {
+		form := url.Values{"kind": {kind}, "version": {version()}}
+		for i := 0; i < len(fields); i += 2 {
+			form.Set(fields[i], fields[i+1])
+		}
+		return g.send("POST", "/ui/nodes/add", "application/x-www-form-urlencoded", form.Encode())
+	}
+	if code, body := add("sink", "f.name", "first", "f.file", "other.jsonl"); code != http.StatusBadRequest || !strings.Contains(body, `"f.name":`) || !strings.Contains(body, "was given in line") {
+		t.Errorf("a name that is taken: %d %s", code, body)
+	}
+	if code, body := add("sink", "f.name", "audit"); code != http.StatusBadRequest || !strings.Contains(body, "either url or file") {
+		t.Errorf("no file: %d %s", code, body)
+	}
+	if code, body := add("sink", "f.name", "hook", "f.url", "ftp://x", "f.secret", "FAKE-secret-for-tests-only"); code != http.StatusBadRequest || !strings.Contains(body, `"f.url":`) {
+		t.Errorf("a wrong address: %d %s", code, body)
+	}
+	before := read()
+	if code, body := add("sink", "f.name", "audit", "f.file", "audit.jsonl"); code != http.StatusNoContent || !strings.HasPrefix(read(), before+"  - {name: audit, file: audit.jsonl}\n") {
+		t.Errorf("a sink: %d %s\n%s", code, body, read())
+	}
+	if code, body := add("mcp", "key", "files", "f.command", "nonesuch, --root"); code != http.StatusNoContent || !strings.Contains(read(), "mcp:\n  files: {command: [nonesuch, --root]}\n") {
+		t.Errorf("an MCP server: %d %s\n%s", code, body, read())
+	}
+	if code, body := add("fallback", "f.name", "gpt-5-mini", "f.key", "FAKE-secret-for-tests-only"); code != http.StatusNoContent || !strings.Contains(read(), "fallback: [{name: gpt-5-mini, key: 'file:claybot.secrets/") {
+		t.Errorf("a fallback: %d %s\n%s", code, body, read())
+	}
+	for _, n := range []string{"3", "2", "1"} {
+		if code, body := g.send("POST", "/ui/config/revert?n="+n, "application/x-www-form-urlencoded", ""); code != http.StatusNoContent {
+			t.Errorf("undo %s: %d %s", n, code, body)
+		}
+	}
+	if got := read(); strings.Contains(got, "audit") || strings.Contains(got, "nonesuch") || strings.Contains(got, "gpt-5-mini") || !strings.Contains(got, "first.jsonl") {
+		t.Errorf("after the undo:\n%s", got)
+	}
+	code, body := g.send("POST", "/tokens", "application/json", `{"name":"ci","scope":"admin"}`)
+	_, after, _ := strings.Cut(body, `"token":"`)
+	token, _, _ := strings.Cut(after, `"`)
+	form := url.Values{"kind": {"mcp"}, "version": {version()}, "key": {"files"}, "f.command": {"nonesuch"}}
+	g.http = new(http.Client)
+	away := []string{"Authorization", "Bearer " + token}
+	if _, page := g.send("GET", "/ui/nodes/add", "", "", away...); !strings.Contains(page, "kind=webhook") || strings.Contains(page, "kind=mcp") || strings.Contains(page, "kind=sink") {
+		t.Errorf("a token is offered other kinds: %d %s", code, page)
+	}
+	if code, body := g.send("POST", "/ui/nodes/add", "application/x-www-form-urlencoded", form.Encode(), away...); code != http.StatusForbidden || strings.Contains(read(), "nonesuch") {
+		t.Errorf("a token: %d %s", code, body)
+	}
+}
