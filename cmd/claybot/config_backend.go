@@ -253,7 +253,7 @@ func (d configDesk) finish(ctx context.Context, f *configFile, key string, next 
 	if err != nil {
 		return out, err
 	}
-	if !local {
+	if !web.Local(ctx) {
 		if c, _, err := f.load(d.env, next); err != nil || d.system.People.EndsRole(admissionOf(c)) {
 			return out, cmp.Or[error](err, onMachine(key, "A person has a role, which would end with their access, and cannot be taken over the network"))
 		}

@@ -17,7 +17,7 @@ import (
 const (
 	mapWidth, mapHeight = 210, 40 // of a node
 	mapTall             = 66      // of a profile, which has ports
-	mapGap, mapSpace    = 90, 12  // between columns, and from node to node in one
+	mapGap, mapSpace    = 72, 12  // between columns, and from node to node in one
 	mapText             = 24      // characters of a name
 	mapPort             = 5       // from the middle of a port to its corners
 )

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -11,9 +12,11 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/devices/scripted"
 	"github.com/claybot/claybot/llm/llmtest"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/runs"
 	exploring "github.com/claybot/claybot/runs/explore"
 	"github.com/claybot/claybot/web"
+	"github.com/claybot/claybot/web/webtest"
 )
 
 // TestPictures makes the pictures of the documentation: set CLAYBOT_PICTURES to
@@ -111,4 +114,49 @@ func TestPictureFlow(t *testing.T) {
 	b.open("/ui/flows/order/edit?node=clock")
 	b.do("a change", fill("#f-note", "Looks at the clock."), push("#e-preview"), until(`document.querySelector("#diff")`))
 	b.shot(filepath.Join(dir, "flow-edit.png"))
+}
+
+// TestPictureNodes makes the pictures of the map of what is configured, see TestPictures.
+func TestPictureNodes(t *testing.T) {
+	dir := os.Getenv("CLAYBOT_PICTURES")
+	if dir == "" {
+		t.Skip("CLAYBOT_PICTURES names no folder")
+	}
+	r := newRig(t)
+	shown := picturedNodes()
+	r.desk = func(b *web.Backend) { b.Nodes = shown }
+	r.start()
+	b := r.browse()
+	for name, width := range map[string]int64{"nodes": 1280, "nodes-phone": 390} {
+		b.do("size", screen(width, 980, width < 500))
+		b.open("/ui/nodes")
+		b.shot(filepath.Join(dir, name+".png"))
+	}
+}
+
+// picturedNodes are the nodes of a small office, in which a message is answered.
+func picturedNodes() *webtest.Nodes {
+	key := func(text string) nodes.Key {
+		kind, name, _ := strings.Cut(text, "/")
+		return nodes.Key{Kind: kind, Name: name}
+	}
+	node := func(text, kind string, uses ...string) nodes.View {
+		n := nodes.View{Key: key(text), Type: kind, State: nodes.Running, Can: []string{nodes.Start, nodes.Stop, nodes.Restart, nodes.Test}}
+		for _, use := range uses {
+			n.Uses = append(n.Uses, key(use))
+		}
+		return n
+	}
+	wiki, team := node("mcp/wiki", "http"), node("connector/team", "slack", "profile/default", "flow/support")
+	wiki.State, wiki.Text = nodes.Failed, "wiki.example cannot be reached: connection refused"
+	office := node("mcp/office", "stdio in the workspace")
+	office.State, office.Stopped = nodes.Stopped, &nodes.Order{By: web.Operator, At: claybot.Now()}
+	all := webtest.NodesOf(
+		node("connector/alerts", "webhook", "profile/sales"), team, node("connector/telegram", "telegram", "profile/default"), node("connector/web", "", "profile/default"), node("schedule/cron", "", "profile/default"),
+		node("flow/support", "", "profile/sales"),
+		node("profile/default", "react", "model/large", "tools/web", "tools/files", "mcp/office", "workspace/docker", "memory/notes"), node("profile/sales", "plan", "model/small", "tools/web", "mcp/wiki"),
+		node("model/large", "anthropic"), node("model/small", "ollama"), node("tools/web", ""), node("tools/files", ""), office, wiki, node("workspace/docker", ""), node("memory/notes", ""), node("relay/audit", ""),
+	)
+	all.Flow(web.NodeLink{From: key("connector/telegram"), To: key("profile/default")}, web.NodeLink{From: key("profile/default"), To: key("tools/web")})
+	return all
 }

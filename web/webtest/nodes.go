@@ -31,6 +31,11 @@ func NewNodes() *Nodes {
 		{Key: nodes.Key{Kind: nodes.Model, Name: "vendor/large"}, Type: "openai", State: nodes.Off, Text: `<script>window.hacked = 1</script>`, Can: can[3:]},
 		{Key: nodes.Key{Kind: nodes.MCP, Name: "files"}, Type: "stdio on the host", State: nodes.Failed, Text: "the server ended with code 7", Can: can},
 	}
+	return NodesOf(all...)
+}
+
+// NodesOf returns these nodes, and what they lack said of them.
+func NodesOf(all ...nodes.View) *Nodes {
 	nodes.Settle(all)
 	return &Nodes{all: all}
 }
