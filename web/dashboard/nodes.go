@@ -54,6 +54,14 @@ func (n nodeView) URL() string { return nodeURL(n.Key) }
 // ID is the id of the node in the page.
 func (n nodeView) ID() string { return domID(n.Key.String()) }
 
+// Why is the text of the node, unless it says only who stopped it, which its page says itself.
+func (n nodeView) Why() string {
+	if n.Stopped != nil && strings.Contains(n.Text, n.Stopped.By) {
+		return ""
+	}
+	return n.Text
+}
+
 // Stops reports whether the node can be stopped now, Restarts whether it can be restarted, Starts whether
 // it can be started, and Tests whether it can be tested.
 func (n nodeView) Stops() bool    { return n.Has(nodes.Stop) && n.Stopped == nil }
