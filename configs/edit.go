@@ -22,11 +22,37 @@ func Set(text []byte, key, value string) ([]byte, error) {
 	return edited(text, key, &value)
 }
 
-// Add returns the text of a file in which the list of key has one more entry, which is YAML on one line. All other
-// lines stay as they are, unless the list stands within brackets. It fails with ErrByHand as Set does.
+// Add returns the text of a file with a new entry, which is YAML on one line: one more in the list of key, or that of a
+// key that the file does not have. All other lines stay as they are, unless the list stands within brackets. It fails
+// with ErrByHand as Set does.
 func Add(text []byte, key, entry string) ([]byte, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(entry), &doc); err != nil || len(doc.Content) != 1 {
+		return nil, fmt.Errorf("%s is no entry: %w", quote(entry), ErrByHand)
+	}
+	group, name, _ := strings.Cut(key, ".")
+	n := doc.Content[0]
+	switch k, _ := keyAt(key); {
+	case k.typ != nil && k.typ.Kind() == reflect.Slice:
+		return addToList(text, key, entry, n)
+	case n.Kind != yaml.MappingNode || len(n.Content) == 0 || !grouped(pathOf(group, name, n)):
+		return Set(text, key, entry)
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 { // so that each can be set later
+		b, err := yaml.Marshal(n.Content[i+1])
+		if err != nil {
+			return nil, fmt.Errorf("write %s: %w", key, err)
+		}
+		if text, err = Set(text, joinPath(key, n.Content[i].Value), strings.TrimSpace(string(b))); err != nil {
+			return nil, err
+		}
+	}
+	return text, nil
+}
+
+func addToList(text []byte, key, entry string, n *yaml.Node) ([]byte, error) {
 	if crlf := []byte("\r\n"); bytes.Contains(text, crlf) {
-		next, err := Add(bytes.ReplaceAll(text, crlf, []byte("\n")), key, entry)
+		next, err := addToList(bytes.ReplaceAll(text, crlf, []byte("\n")), key, entry, n)
 		return bytes.ReplaceAll(next, []byte("\n"), crlf), err
 	}
 	f, err := newFile(text)
@@ -39,28 +65,21 @@ func Add(text []byte, key, entry string) ([]byte, error) {
 		return Set(text, key, "["+entry+"]")
 	}
 	list := all[there-1].value
-	byHand := fmt.Errorf("nothing can be added to %s in line %d: %w", key, list.Line, ErrByHand)
-	var doc yaml.Node
-	if err := yaml.Unmarshal([]byte(entry), &doc); err != nil || len(doc.Content) != 1 || list.Kind != yaml.SequenceNode {
-		return nil, byHand
-	}
-	longer := yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle, Content: append(slices.Clone(list.Content), doc.Content[0])}
+	longer := yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle, Content: append(slices.Clone(list.Content), n)}
 	b, err := yaml.Marshal(&longer)
-	if err != nil {
-		return nil, byHand
+	if value := strings.TrimSpace(string(b)); err == nil && list.Kind == yaml.SequenceNode {
+		if list.Style&yaml.FlowStyle != 0 {
+			return Set(text, key, value)
+		}
+		at := f.end(all[there-1])
+		f.replace(at, at, strings.Repeat(" ", list.Column-1)+"- "+entry)
+		var before, after map[string]any
+		next := []byte(strings.Join(append(f.lines, ""), "\n"))
+		if yaml.Unmarshal(text, &before) == nil && yaml.Unmarshal(next, &after) == nil && reflect.DeepEqual(after, expected(before, names, &value)) {
+			return next, nil
+		}
 	}
-	value := strings.TrimSpace(string(b))
-	if list.Style&yaml.FlowStyle != 0 {
-		return Set(text, key, value)
-	}
-	at := f.end(all[there-1])
-	f.replace(at, at, strings.Repeat(" ", list.Column-1)+"- "+entry)
-	var before, after map[string]any
-	next := []byte(strings.Join(append(f.lines, ""), "\n"))
-	if yaml.Unmarshal(text, &before) != nil || yaml.Unmarshal(next, &after) != nil || !reflect.DeepEqual(after, expected(before, names, &value)) {
-		return nil, byHand
-	}
-	return next, nil
+	return nil, fmt.Errorf("nothing can be added to %s in line %d: %w", key, list.Line, ErrByHand)
 }
 
 // Unset returns the text of a file in which key is not set; groups that it leaves empty go

@@ -56,11 +56,7 @@ func TestEntry(t *testing.T) {
 			if tt.value != "" && value != tt.value {
 				t.Errorf("value %s, want %s", value, tt.value)
 			}
-			set := Set
-			if strings.Contains("sink fallback search budget", tt.kind) {
-				set = Add
-			}
-			text, err := set([]byte("log_level: info\n"), key, value)
+			text, err := Add([]byte("log_level: info\n"), key, value)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,8 +84,21 @@ func TestAdd(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
+	for name, tt := range map[string]struct{ text, key, entry, want string }{
+		"a profile":         {"agents:\n  default: {max_steps: 3}\n", "agents.sales", `{match: [web, "a, b"], prompt: "yes: *no"}`, "agents:\n  default: {max_steps: 3}\n  sales:\n    match: [web, \"a, b\"]\n    prompt: \"yes: *no\"\n"},
+		"a connector":       {"", "connectors.sales", "{type: telegram, token: 'env:T'}", "connectors:\n  sales:\n    type: telegram\n    token: 'env:T'\n"},
+		"an empty profile":  {"", "agents.sales", "{}", "agents:\n  sales: {}\n"},
+		"what is set whole": {"", "mcp.files", "{command: [x]}", "mcp:\n  files: {command: [x]}\n"},
+	} {
+		if got, err := Add([]byte(tt.text), tt.key, tt.entry); err != nil || string(got) != tt.want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
 	if got, err := Add([]byte("model: gpt-5\n"), "model.fallback", "{name: b}"); err != nil || string(got) != "model:\n  name: gpt-5\n  fallback: [{name: b}]\n" {
 		t.Errorf("a group that is written as a value: %q, %v", got, err)
+	}
+	if got, err := Add([]byte("agents: {default: {max_steps: 3}}\n"), "agents.sales", "{match: [web]}"); !errors.Is(err, ErrByHand) {
+		t.Errorf("a group within braces: %q, %v", got, err)
 	}
 	for _, text := range []string{"relay: none\n", "relay:\n  a: b\n"} {
 		if got, err := Add([]byte(text), "relay", entry); !errors.Is(err, ErrByHand) {

@@ -74,7 +74,6 @@ type ConfigEdit struct {
 	// is no reference is stored as Secret.
 	Kind    string
 	Fields  map[string]string
-	Entry   bool   // Value is one more entry of the list Key
 	By      string // who makes it
 	Version string // of the file that it is based on; empty: any
 }

@@ -191,7 +191,7 @@ func (f *configFile) edited(c web.ConfigEdit) (next []byte, undo func(), err err
 			value = configs.Quoted(value)
 		}
 		change := configs.Set
-		if c.Entry {
+		if c.Kind != "" {
 			change = configs.Add
 		}
 		next, err = change(f.text, key, value)

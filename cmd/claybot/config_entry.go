@@ -19,9 +19,9 @@ func (f *configFile) entered(c web.ConfigEdit) (made web.ConfigEdit, forget func
 	if c.Kind == "" {
 		return c, forget, nil
 	}
-	secrets, fields := make(map[string]string), maps.Clone(c.Fields)
+	secrets, fields, list := make(map[string]string), maps.Clone(c.Fields), false
 	for _, k := range configs.EntryKinds() {
-		c.Entry = c.Entry || k.List && k.Name == c.Kind
+		list = list || k.List && k.Name == c.Kind
 		for _, x := range k.Fields {
 			v := strings.TrimSpace(fields[x.Name])
 			if k.Name == c.Kind && x.Form.Kind == configs.FormSecret && v != "" && !strings.HasPrefix(v, "env:") && !strings.HasPrefix(v, "file:") {
@@ -30,7 +30,7 @@ func (f *configFile) entered(c web.ConfigEdit) (made web.ConfigEdit, forget func
 		}
 	}
 	key, _, faults := configs.Entry(c.Kind, c.Key, fields)
-	if _, has := configs.Written(f.text, key); has && !c.Entry {
+	if _, has := configs.Written(f.text, key); has && !list {
 		faults["name"] = "the file has " + key + " already"
 	}
 	for name, text := range secrets {
@@ -67,10 +67,7 @@ func ofEntry(c web.ConfigEdit, err error) error {
 		return err
 	}
 	field, why := "name", problem.Fields["value"]
-	where := why
-	if c.Entry { // relay[2].url is its key url
-		where = numbered.ReplaceAllString(why, "")
-	}
+	where := numbered.ReplaceAllString(why, "")               // relay[2].url is its key url
 	for _, name := range slices.Sorted(maps.Keys(c.Fields)) { // of callback and callback_secret, the longer one
 		if strings.Contains(where, c.Key+"."+name) && (field == "name" || len(name) > len(field)) {
 			field = name

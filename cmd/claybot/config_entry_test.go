@@ -99,7 +99,7 @@ func TestConfigEntry(t *testing.T) {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	text, err := os.ReadFile(file)
-	if err != nil || !strings.Contains(string(text), "sales: {type: webhook, scheme: github, secret: 'file:claybot.secrets/") || strings.Contains(string(text), "FAKE") || !strings.HasPrefix(string(text), "# mine\n") {
+	if err != nil || !strings.Contains(string(text), "  sales:\n    type: webhook\n    scheme: github\n    secret: 'file:claybot.secrets/") || strings.Contains(string(text), "FAKE") || !strings.HasPrefix(string(text), "# mine\n") {
 		t.Fatalf("the file is %s, %v", text, err)
 	}
 	if s, ok := h.daemon.config.Load().Connectors.Instance("sales"); !ok || s.Off() != "" {

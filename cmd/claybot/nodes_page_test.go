@@ -58,12 +58,22 @@ func TestAddNodeOnThePage(t *testing.T) {
 	if code, body := add("fallback", "f.name", "gpt-5-mini", "f.key", "FAKE-secret-for-tests-only"); code != http.StatusNoContent || !strings.Contains(read(), "fallback: [{name: gpt-5-mini, key: 'file:claybot.secrets/") {
 		t.Errorf("a fallback: %d %s\n%s", code, body, read())
 	}
-	for _, n := range []string{"3", "2", "1"} {
+	if code, body := add("profile", "key", "night", "f.match", "cron"); code != http.StatusNoContent || !strings.Contains(read(), "agents:\n  night:\n    match: [cron]\n") {
+		t.Errorf("a profile: %d %s\n%s", code, body, read())
+	}
+	steps := url.Values{"key": {"agents.night.max_steps"}, "value": {"7"}, "kind": {"number"}, "version": {version()}}
+	if code, page := g.send("GET", "/ui/nodes/profile/night", "", ""); code != http.StatusOK || !strings.Contains(page, "claybot.yaml:") || !strings.Contains(page, "agents.night.max_steps") {
+		t.Errorf("its page: %d %s", code, page)
+	}
+	if code, body := g.send("POST", "/ui/config/set", "application/x-www-form-urlencoded", steps.Encode()); code != http.StatusNoContent || !strings.Contains(read(), "    match: [cron]\n    max_steps: 7\n") {
+		t.Errorf("a key of it that was not set: %d %s\n%s", code, body, read())
+	}
+	for _, n := range []string{"5", "4", "3", "2", "1"} {
 		if code, body := g.send("POST", "/ui/config/revert?n="+n, "application/x-www-form-urlencoded", ""); code != http.StatusNoContent {
 			t.Errorf("undo %s: %d %s", n, code, body)
 		}
 	}
-	if got := read(); strings.Contains(got, "audit") || strings.Contains(got, "nonesuch") || strings.Contains(got, "gpt-5-mini") || !strings.Contains(got, "first.jsonl") {
+	if got := read(); strings.Contains(got, "audit") || strings.Contains(got, "nonesuch") || strings.Contains(got, "gpt-5-mini") || strings.Contains(got, "night") || !strings.Contains(got, "first.jsonl") {
 		t.Errorf("after the undo:\n%s", got)
 	}
 	code, body := g.send("POST", "/tokens", "application/json", `{"name":"ci","scope":"admin"}`)
