@@ -93,7 +93,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	d.config.moves.Store(people.NewMoves(d.stores.db))
 	d.models = &models{config: d.config, log: log, system: built.Load}
 	d.listeners = newListeners(d, link)
-	d.traffic = &traffic{Meter: d.listeners.metrics}
+	d.traffic = newTraffic(d.listeners.metrics)
 	if d.tooling, err = newTooling(ctx, d.config, d.stores, built.Load, d.listeners.addr); err != nil {
 		return nil, err
 	}

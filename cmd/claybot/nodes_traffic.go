@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -27,6 +28,7 @@ type traffic struct {
 	agentsystem.Meter
 
 	mu   sync.Mutex
+	life time.Duration                      // how long what has just happened is shown
 	acts map[claybot.AgentID]map[string]act // by trafficMessage, trafficModel, or the name of a tool
 }
 
@@ -42,12 +44,9 @@ type act struct {
 	open bool // it goes on
 }
 
-func (a act) shown(now time.Time) bool {
-	limit := trafficShown
-	if a.open {
-		limit = trafficLongest
-	}
-	return now.Sub(a.at) < limit
+// newTraffic passes on what it is told to a Meter.
+func newTraffic(to agentsystem.Meter) *traffic {
+	return &traffic{Meter: to, life: trafficShown, acts: make(map[claybot.AgentID]map[string]act)}
 }
 
 // Event implements agentsystem.Meter.
@@ -77,9 +76,6 @@ func (t *traffic) Event(agent claybot.AgentID, e claybot.Event) {
 func (t *traffic) saw(agent claybot.AgentID, what string, open bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.acts == nil {
-		t.acts = make(map[claybot.AgentID]map[string]act)
-	}
 	if t.acts[agent] == nil {
 		if len(t.acts) >= trafficAgents {
 			t.prune()
@@ -109,7 +105,7 @@ func (t *traffic) prune() {
 	now := time.Now()
 	for agent, acts := range t.acts {
 		for what, a := range acts {
-			if !a.shown(now) {
+			if age := now.Sub(a.at); age >= trafficLongest || age >= t.life && !a.open {
 				delete(acts, what)
 			}
 		}
@@ -145,7 +141,11 @@ func (d nodeDesk) NodeTraffic(ctx context.Context) (all []web.NodeLink, err erro
 		for _, what := range acts {
 			switch what {
 			case trafficMessage:
-				all = append(all, web.NodeLink{From: startOf(of), To: profile})
+				start := startOf(of)
+				all = append(all, web.NodeLink{From: start, To: profile})
+				if trigger, only := d.onlyTrigger(start); only {
+					all = append(all, web.NodeLink{From: trigger, To: start})
+				}
 			case trafficModel:
 				for _, k := range modelNodesOf(c, d.models.model(claybot.Agent{ID: id, Descriptor: of})) {
 					all = append(all, web.NodeLink{From: profile, To: k})
@@ -158,10 +158,7 @@ func (d nodeDesk) NodeTraffic(ctx context.Context) (all []web.NodeLink, err erro
 		}
 	}
 	slices.SortFunc(all, func(a, b web.NodeLink) int {
-		if c := a.From.Compare(b.From); c != 0 {
-			return c
-		}
-		return a.To.Compare(b.To)
+		return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To))
 	})
 	return slices.Compact(all), nil
 }
@@ -175,6 +172,16 @@ func startOf(of claybot.Descriptor) nodes.Key {
 		return nodes.Key{Kind: nodes.Flow, Name: of.FlowName()}
 	}
 	return keyOfConnector(of.Connector) // of a subagent, none
+}
+
+// onlyTrigger is the node that starts a workflow, if there is one alone: of several, the run does not say which it was.
+func (d nodeDesk) onlyTrigger(k nodes.Key) (from nodes.Key, only bool) {
+	for _, f := range d.library.all() {
+		if k.Kind == nodes.Flow && f.Name == k.Name && len(f.Triggers) == 1 {
+			return keyOfConnector(cmp.Or(f.Triggers[0].On, string(claybot.AgentCron))), true
+		}
+	}
+	return from, false
 }
 
 // toolTraffic are the nodes that a tool of an agent is of.

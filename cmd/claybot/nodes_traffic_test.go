@@ -20,7 +20,7 @@ import (
 // shows, are forgotten.
 func TestTraffic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		traffic := &traffic{Meter: metrics.New(metrics.Config{})}
+		traffic := newTraffic(metrics.New(metrics.Config{}))
 		event := func(agent string, kind claybot.EventType, data string) {
 			traffic.Event(claybot.AgentID(agent), claybot.Event{Run: "r", Type: kind, Data: []byte(data)})
 		}
@@ -63,19 +63,38 @@ func TestTraffic(t *testing.T) {
 	})
 }
 
+// keep shows all that happens for the rest of a test.
+func (t *traffic) keep() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.life = trafficLongest
+}
+
+// moved waits until all of the traffic has been observed, which may be after the reply.
+func (h *harness) moved(want ...web.NodeLink) {
+	h.t.Helper()
+	tick := time.NewTicker(patientStep)
+	defer tick.Stop()
+	for end := time.After(patience); ; {
+		all, err := nodeDesk{h.daemon}.NodeTraffic(h.ctx)
+		if err == nil && slices.Equal(all, want) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-end:
+			h.t.Fatalf("got %v, %v", all, err)
+		}
+	}
+}
+
 // A message of a person shows on the line of its connector and on that to the model.
 func TestNodeTraffic(t *testing.T) {
 	h := startDaemon(t, "model: demo\n", nil)
+	h.daemon.traffic.keep()
 	h.say("hello")
-	all, err := nodeDesk{h.daemon}.NodeTraffic(h.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
 	profile := nodes.Key{Kind: nodes.Profile, Name: "default"}
-	want := []web.NodeLink{{From: nodes.Key{Kind: nodes.Connector, Name: "terminal"}, To: profile}, {From: profile, To: nodes.Key{Kind: nodes.Model, Name: "demo"}}}
-	if !slices.Equal(all, want) {
-		t.Errorf("got %v", all)
-	}
+	h.moved(web.NodeLink{From: nodes.Key{Kind: nodes.Connector, Name: "terminal"}, To: profile}, web.NodeLink{From: profile, To: nodes.Key{Kind: nodes.Model, Name: "demo"}})
 	of := claybot.User("terminal", "operator", "operator")
 	for tool, want := range map[string][]nodes.Key{
 		"fetch_url": {{Kind: nodes.Tools, Name: "web"}}, "memory_list": {{Kind: nodes.Tools, Name: "memory"}, notesNode}, "no_such_tool": nil,
@@ -84,6 +103,17 @@ func TestNodeTraffic(t *testing.T) {
 			t.Errorf("%s is of %v", tool, got)
 		}
 	}
+}
+
+// A workflow that a message has started shows between its connector and its profile.
+func TestNodeTrafficOfFlow(t *testing.T) {
+	h, _ := shelved(t, strings.Replace(savedFlow, "start:", "triggers:\n  desk: {on: terminal}\nstart:", 1))
+	h.daemon.traffic.keep()
+	if said := h.say("hello"); !strings.Contains(said, "hello") {
+		t.Fatalf("the workflow says %q", said)
+	}
+	flow := nodes.Key{Kind: nodes.Flow, Name: "hello"}
+	h.moved(web.NodeLink{From: nodes.Key{Kind: nodes.Connector, Name: "terminal"}, To: flow}, web.NodeLink{From: flow, To: nodes.Key{Kind: nodes.Profile, Name: "default"}})
 }
 
 // The log of a node has its lines, the newest first and each once, without secrets, whatever names it; the log itself
