@@ -22,7 +22,7 @@ func Set(text []byte, key, value string) ([]byte, error) {
 	return edited(text, key, &value)
 }
 
-// Add returns the text of a file with a new entry, which is YAML on one line: one more in the list of key, or that of a
+// Add returns the text of a file with a new entry, which is YAML on one line: a further entry in the list of key, or that of a
 // key that the file does not have. All other lines stay as they are, unless the list stands within brackets. It fails
 // with ErrByHand as Set does.
 func Add(text []byte, key, entry string) ([]byte, error) {

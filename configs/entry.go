@@ -47,7 +47,7 @@ func EntryKinds() (all []EntryKind) {
 		all = append(all, EntryKind{t.name, "connectors", false, IsLocal("connectors"), fieldsOf(reflect.TypeOf(t.plain()).Elem(), t.path)})
 	}
 	all = append(all,
-		EntryKind{"mcp", "mcp", false, IsLocal("mcp"), fieldsOf(reflect.TypeFor[MCPServer](), "")},
+		EntryKind{"mcp", "mcp", false, IsLocal("mcp"), fieldsOf(reflect.TypeFor[MCPServer](), "mcp.<name>")},
 		EntryKind{"profile", "agents", false, IsLocal("agents"), fieldsOf(reflect.TypeFor[Profile](), profilePath)})
 	for _, l := range listKinds {
 		all = append(all, EntryKind{l.name, l.group, true, IsLocal(l.group), fieldsOf(l.of, l.group+"[]")})
@@ -58,9 +58,7 @@ func EntryKinds() (all []EntryKind) {
 func fieldsOf(t reflect.Type, path string) (all []EntryField) {
 	for _, k := range keysOf(t) {
 		f := EntryField{Name: k.name, Form: k.form(), Main: slices.Contains(mainFields, k.name), Local: k.isLocal()}
-		if path != "" {
-			f.Help = HelpOf(strings.Replace(joinPath(path, k.name), "connectors.webhook.", "connectors.<name>.", 1))
-		}
+		f.Help = HelpOf(strings.Replace(joinPath(path, k.name), "connectors.webhook.", "connectors.<name>.", 1))
 		switch below, _ := k.below(); {
 		case k.typ == reflect.TypeFor[[]Secret](): // a field shows what it takes
 			continue

@@ -67,7 +67,7 @@ func TestEntry(t *testing.T) {
 	}
 }
 
-// An entry is added to a list in each form in which a file can have one; all other lines stay as they are.
+// An entry is added to a list in each form that a file can give it; all other lines stay as they are.
 func TestAdd(t *testing.T) {
 	const entry = "{name: b, file: b.log}"
 	for name, tt := range map[string]struct{ text, want string }{
@@ -115,7 +115,7 @@ func TestEntryKinds(t *testing.T) {
 			if f.Form.Kind == FormGroup {
 				t.Errorf("%s.%s is a group", k.Name, f.Name)
 			}
-			if k.List && f.Help.Values == "" {
+			if f.Help.Values == "" {
 				t.Errorf("%s.%s has no help", k.Name, f.Name)
 			}
 			if f.Form.Kind == FormSecret && !f.Main || more && f.Main {

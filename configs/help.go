@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// helpText has the rows of docs/configuration.md about keys; a test keeps the two the same.
+// helpText has the rows of docs/configuration.md about keys, and those of docs/mcp.md about MCP servers; a test keeps
+// them the same.
 //
 //go:embed help.tsv
 var helpText string

@@ -39,13 +39,24 @@ func helpRows(guide string) string {
 	return b.String()
 }
 
-// The help of keys is that of docs/configuration.md, and every key has one.
+// serverRows are the rows of docs/mcp.md about the keys of a server, as those of docs/configuration.md.
+func serverRows(guide string) string {
+	_, table, _ := strings.Cut(guide, "| key of a server |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	return strings.ReplaceAll(table, "\n| `", "\n| `mcp.<name>.")
+}
+
+// The help of keys is that of docs/configuration.md and docs/mcp.md, and every key has one.
 func TestHelp(t *testing.T) {
 	guide, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := helpRows(string(guide))
+	servers, err := os.ReadFile("../docs/mcp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := helpRows(string(guide) + serverRows(string(servers)))
 	if *update {
 		if err := os.WriteFile("help.tsv", []byte(want), 0o644); err != nil { //nolint:gosec // part of the source
 			t.Fatal(err)
