@@ -1,6 +1,6 @@
 package nodes
 
-// The ports of a profile: what it works with hangs on one of them.
+// The ports of a profile: what it works with hangs on them.
 const (
 	PortModel  = "model"
 	PortTools  = "tools"

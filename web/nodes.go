@@ -20,7 +20,7 @@ type Nodes interface {
 	NodeLog(ctx context.Context, k nodes.Key) ([]NodeLine, error)
 }
 
-// A NodeLink is one between two nodes.
+// A NodeLink leads from a node to another.
 type NodeLink struct{ From, To nodes.Key }
 
 // A NodeLine is a line of the log about a node.

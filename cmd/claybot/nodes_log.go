@@ -24,7 +24,7 @@ type nodeLog struct {
 	lines map[nodes.Key][]web.NodeLine // the oldest first
 }
 
-// add keeps a line. One that says the same as an earlier one takes its place.
+// add keeps a line, in the place of an earlier line that says the same.
 func (l *nodeLog) add(k nodes.Key, line web.NodeLine) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

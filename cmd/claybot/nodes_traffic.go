@@ -44,7 +44,7 @@ type act struct {
 	open bool // it goes on
 }
 
-// newTraffic passes on what it is told to a Meter.
+// newTraffic returns a traffic that reports to a Meter what it observes.
 func newTraffic(to agentsystem.Meter) *traffic {
 	return &traffic{Meter: to, life: trafficShown, acts: make(map[claybot.AgentID]map[string]act)}
 }
@@ -174,7 +174,7 @@ func startOf(of claybot.Descriptor) nodes.Key {
 	return keyOfConnector(of.Connector) // of a subagent, none
 }
 
-// onlyTrigger is the node that starts a workflow, if there is one alone: of several, the run does not say which it was.
+// onlyTrigger is the node that starts a workflow, if it is the only trigger: of several, the run does not say which it was.
 func (d nodeDesk) onlyTrigger(k nodes.Key) (from nodes.Key, only bool) {
 	for _, f := range d.library.all() {
 		if k.Kind == nodes.Flow && f.Name == k.Name && len(f.Triggers) == 1 {

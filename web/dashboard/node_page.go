@@ -159,7 +159,7 @@ func unsetIn(c web.ConfigView, entry string) (all []web.ConfigKey) {
 			continue
 		}
 		of := func(k web.ConfigKey) bool { return k.Key == "agents.default."+f.Key }
-		if i := slices.IndexFunc(c.Keys, of); i >= 0 && kind.Group == "agents" { // profiles begin as the default one
+		if i := slices.IndexFunc(c.Keys, of); i >= 0 && kind.Group == "agents" { // profiles begin as the default profile
 			f.Value, f.Text = c.Keys[i].Value, c.Keys[i].Text
 		}
 		f.Key, f.Origin = key, "default"

@@ -60,8 +60,8 @@ func placesOf(k nodes.Key) []advice {
 	return nil
 }
 
-// settingsOfKind are the groups of the configuration that nodes have which are not entries of one: those of a
-// kind, or of one node.
+// settingsOfKind are the groups of the configuration of nodes that are no entries in it: those of a kind, or
+// of a single node.
 var settingsOfKind = map[string][]string{
 	nodes.Workspace: {"workspaces"}, nodes.Skills: {"skills_dir"}, nodes.Relay: {"relay"},
 	"schedule/cron": {"cron"}, "schedule/heartbeat": {"heartbeat"}, "connector/web": {"http", "http_hosts"},

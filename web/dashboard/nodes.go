@@ -207,7 +207,7 @@ func (b *nodePages) add(r *http.Request) (string, error) {
 }
 
 // formField is the name that the form has for a field of an entry with these fields: the name of an entry is its key,
-// unless it is one of its fields.
+// unless it is a field as well.
 func formField(field string, fields map[string]string) string {
 	if _, own := fields[field]; !own && (field == "name" || field == "kind") {
 		return map[string]string{"name": "key", "kind": "kind"}[field]

@@ -53,7 +53,7 @@ func mapColumns(all []nodes.View) (number [4]int, n int) {
 // A mapPlace is where a node stands.
 type mapPlace struct{ x, y, height int }
 
-// in is where lines come to the node, and out where they leave it to another one.
+// in is where lines come to the node, and out where they leave it to another node.
 func (p mapPlace) in() (x, y int) { return p.x, p.y + p.height/2 }
 
 func (p mapPlace) out(from, to nodes.Key) (x, y int) {
@@ -106,7 +106,7 @@ func drawNodes(all []nodes.View, traffic []web.NodeLink) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // names are escaped one by one
 }
 
-// line draws the line from a node to one that it uses.
+// line draws the line from a node to a node that it uses.
 func (b *mapPen) line(from, to nodes.Key) {
 	start, end := b.at[from], b.at[to]
 	if end.height == 0 || from == to {
@@ -125,7 +125,7 @@ func (b *mapPen) line(from, to nodes.Key) {
 	fmt.Fprintf(b, `<path class="%s" d="M%d %dC%d %d %d %d %d %d">%s</path>`, class, x1, y1, x1+mapGap/2, y1, x2-mapGap/2, y2, x2, y2, title)
 }
 
-// node draws a node with its state and, of a profile, its ports: one that nothing hangs on is hollow.
+// node draws a node with its state and, of a profile, its ports: a port that nothing hangs on is hollow.
 func (b *mapPen) node(n nodes.View) {
 	p, m, name, state := b.at[n.Key], nodeMarks[n.State], mapText, n.Kind+" · "
 	if n.Kind == nodes.Profile {

@@ -3,7 +3,7 @@
 
 import "./health.js";
 
-// The arrow keys go from node to node: to the nearest one in the column, or in the next column.
+// The arrow keys go from node to node: to the nearest in the column, or in the next column.
 const steps = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
 
 function middle(el) {
