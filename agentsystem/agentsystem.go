@@ -168,7 +168,7 @@ func (s *AgentSystem) Overheard(ctx context.Context, all []connectors.Overheard)
 }
 
 // Reacted implements connectors.ReactionHandler.
-func (s *AgentSystem) Reacted(ctx context.Context, x connectors.Reaction) (rated bool, err error) {
+func (s *AgentSystem) Reacted(ctx context.Context, x connectors.Reaction) (took bool, err error) {
 	return s.receiver.reacted(ctx, x)
 }
 

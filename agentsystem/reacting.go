@@ -42,7 +42,7 @@ var errReaction = errors.New("a reaction names its connector, channel, person, m
 
 // reacted is AgentSystem.Reacted. A removed emoji withdraws a feedback; it takes back neither
 // a stop nor an approval.
-func (r *receiver) reacted(ctx context.Context, x connectors.Reaction) (rated bool, err error) {
+func (r *receiver) reacted(ctx context.Context, x connectors.Reaction) (took bool, err error) {
 	defer r.pending.begin(x.Connector)()
 	if x.Stop {
 		x.Emoji = []string{"stop"} // which names it in the log and in the id of its message
@@ -65,16 +65,16 @@ func (r *receiver) reacted(ctx context.Context, x connectors.Reaction) (rated bo
 		return false, nil
 	}
 	ctx = r.people.Speaking(ctx, by, who)
-	rated, err = r.react(ctx, by, x, in, means)
+	took, err = r.react(ctx, by, x, in, means)
 	if r.worker.OfOne(ctx, err) { // to hold it would hold up all others
 		r.log.Error("failed to take a reaction", "connector", x.Connector, "user", x.UserID, "message", x.Message, "means", means, "err", err)
 		return false, r.unreacted(ctx, x, means)
 	}
-	return rated, err
+	return took, err
 }
 
 // react does what a reaction means, to a message of one of these channels.
-func (r *receiver) react(ctx context.Context, by claybot.Descriptor, x connectors.Reaction, in []string, means profiles.Meaning) (rated bool, err error) {
+func (r *receiver) react(ctx context.Context, by claybot.Descriptor, x connectors.Reaction, in []string, means profiles.Meaning) (took bool, err error) {
 	if x.Removed && (means == profiles.MeansStop || means == profiles.MeansApprove) {
 		return false, nil
 	}
@@ -86,11 +86,12 @@ func (r *receiver) react(ctx context.Context, by claybot.Descriptor, x connector
 	case means == profiles.MeansApprove && to.question != nil:
 		return false, r.approve(ctx, x, *to.question)
 	case means == profiles.MeansStop && to.waiting != "":
-		return false, r.dropWaiting(ctx, by, x, to.waiting)
+		err := r.dropWaiting(ctx, by, x, to.waiting)
+		return err == nil, err
 	case means == profiles.MeansApprove || to.run == "":
 		return false, nil
 	case means == profiles.MeansStop:
-		return false, r.stopRun(ctx, x, to.run)
+		return r.stopRun(ctx, x, to.run)
 	}
 	f := claybot.Feedback{
 		By: by.OwnerID(), Message: x.Message, Emoji: x.Emoji[0], Vote: claybot.Vote(means), At: x.At, Withdrawn: x.Removed,
@@ -121,32 +122,32 @@ func (r *receiver) approve(ctx context.Context, x connectors.Reaction, q claybot
 }
 
 // stopRun ends a run as /stop does, if its agent is the one that the person's /stop would
-// reach. A run that has ended stays as it is.
-func (r *receiver) stopRun(ctx context.Context, x connectors.Reaction, id claybot.RunID) error {
+// reach; stops reports whether it is. A run that has ended stays as it is.
+func (r *receiver) stopRun(ctx context.Context, x connectors.Reaction, id claybot.RunID) (stops bool, err error) {
 	run, err := r.reactions.runs.Run(ctx, id)
 	if err != nil || run.State.Ended() || len(run.Messages) == 0 {
-		return unlessGone(err)
+		return false, unlessGone(err)
 	}
 	e, err := r.index.IndexedAgentByID(ctx, run.Agent)
 	if err != nil {
-		return unlessGone(err)
+		return false, unlessGone(err)
 	}
 	d, chat := e.Descriptor, claybot.User(x.Connector, x.ChannelID, x.UserID)
 	if d.Type != claybot.AgentFlow && (!d.Foreground() || d.Connector != x.Connector || d.ChannelID != x.ChannelID || d.UserID != x.UserID && !d.Shared()) {
-		return nil
+		return false, nil
 	}
 	began, err := r.reactions.receipts.Receipt(ctx, run.Messages[len(run.Messages)-1])
 	if err != nil && unlessGone(err) != nil {
-		return err
+		return false, err
 	}
 	if d.Type == claybot.AgentFlow && (!startedIn(began.Message, chat) || began.Message.From.UserID != x.UserID) {
-		return nil
+		return false, nil
 	}
 	at := began.Message.Context
 	m := messageOf(x, claybot.MessageCancel)
 	m.Run, m.Context.ThreadID, m.Context.ReplyTo, m.Route = run.ID, at.ThreadID, at.ReplyTo, began.Message.Route
 	_, err = r.parking.answerFor(ctx, claybot.Agent{ID: e.ID, Descriptor: e.Descriptor}, m, 0)
-	return err
+	return err == nil, err
 }
 
 // messageOf returns the message of a type that a reaction stands for. A redelivered reaction has
@@ -239,8 +240,8 @@ func (r reactions) look(ctx context.Context, x connectors.Reaction, in []string,
 	return to, len(ids) > 0, err
 }
 
-// sending returns when the attempt began that sends a message to the channel of a reaction now;
-// 0 for none.
+// sending returns when the attempt began that sends a message to the channel of a reaction now,
+// or the beginning of an answer; 0 for none.
 func (r reactions) sending(ctx context.Context, x connectors.Reaction, in []string) (began claybot.Time, err error) {
 	for _, channel := range in {
 		open, err := r.sent.Unsent(ctx, claybot.Route{Connector: x.Connector, ChannelID: channel}.Dest(), 0, 1)
@@ -251,14 +252,29 @@ func (r reactions) sending(ctx context.Context, x connectors.Reaction, in []stri
 			began = max(began, open[0].Tried)
 		}
 	}
-	return began, nil
+	err = r.drafts(ctx, x, func(_ claybot.RunID, d claybot.Draft) {
+		if d.Receipt == "" {
+			began = max(began, d.Tried)
+		}
+	})
+	return began, err
 }
 
 // growing returns the run whose answer grows in the message of a reaction; empty for none.
-func (r reactions) growing(ctx context.Context, x connectors.Reaction) (claybot.RunID, error) {
+func (r reactions) growing(ctx context.Context, x connectors.Reaction) (id claybot.RunID, err error) {
+	err = r.drafts(ctx, x, func(run claybot.RunID, d claybot.Draft) {
+		if d.Receipt == x.Message {
+			id = run
+		}
+	})
+	return id, err
+}
+
+// drafts calls do for each answer that grows in the channel of a reaction.
+func (r reactions) drafts(ctx context.Context, x connectors.Reaction, do func(claybot.RunID, claybot.Draft)) error {
 	agents, err := r.index.ChannelAgents(ctx, x.Connector, x.ChannelID)
 	if err != nil {
-		return "", err
+		return err
 	}
 	for _, e := range agents {
 		if e.Run == "" {
@@ -266,13 +282,13 @@ func (r reactions) growing(ctx context.Context, x connectors.Reaction) (claybot.
 		}
 		run, err := r.runs.Run(ctx, e.Run)
 		if err = unlessGone(err); err != nil {
-			return "", err
+			return err
 		}
-		if run.Draft != nil && run.Draft.Receipt == x.Message {
-			return run.ID, nil
+		if run.Draft != nil {
+			do(run.ID, *run.Draft)
 		}
 	}
-	return "", nil
+	return nil
 }
 
 // begunBy returns the run that has one of these messages, or that message while it waits, if the

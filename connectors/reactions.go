@@ -11,9 +11,9 @@ import (
 type ReactionHandler interface {
 	// Reacted returns nil once what follows from a reaction is durable, or nothing does: it
 	// means nothing, the person has no access, the message is not known. A reaction may be
-	// reported twice, late and in any order. An error is as of Handler.Post. rated reports
-	// whether it is stored as feedback.
-	Reacted(ctx context.Context, r Reaction) (rated bool, err error)
+	// reported twice, late and in any order. An error is as of Handler.Post. took reports
+	// whether it is stored as feedback, or stops what had not ended.
+	Reacted(ctx context.Context, r Reaction) (took bool, err error)
 }
 
 // A Reaction says that a person added an emoji reaction to a message, or removed it. A

@@ -12,6 +12,7 @@ const (
 	LabelNo         = "No"
 	LabelDone       = "Done"
 	LabelSkip       = "Skip"
+	LabelStop       = "Stop"
 	LabelAnswer     = "Answer…"
 	LabelAnswerAll  = "Answer all…"
 	LabelGood       = "A good answer"

@@ -57,6 +57,9 @@ var germanMore = map[string]string{
 
 	"Skip": "Überspringen",
 
+	"Stop": "Anhalten",
+	"This answers another person, so it is not yours to stop.": "Das antwortet einer anderen Person, also hältst du es nicht an.",
+
 	"*The code is too long for a message. It is in the attached file %s.*": "*Der Code ist zu lang für eine Nachricht. Er steht in der angehängten Datei %s.*",
 
 	"Answer…": "Antworten…", "Answer all…": "Alle beantworten…", "Questions": "Fragen",

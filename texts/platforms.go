@@ -2,7 +2,9 @@ package texts
 
 // What replies to a button press or a form that has no effect.
 const (
-	ButtonDead    = "This button no longer works."
+	ButtonDead = "This button no longer works."
+	// NotYourRun replies to a person who presses the button that stops the answer to another one.
+	NotYourRun    = "This answers another person, so it is not yours to stop."
 	TelegramAgain = "Telegram rejected that. Please press the button again."
 	SlackNoForm   = "The form did not open. Please press the button again, or write your answer here."
 	SlackUnknown  = "I don't know what this belongs to, so nothing happened. Please write to me what you want."

@@ -151,16 +151,16 @@ func (v *progressView) sendSign(ctx context.Context, sign string) bool {
 	return err == nil
 }
 
-// leftover returns the final text of a draft with a sign of life if the run has
-// no further text: the text before the sign or, if there is none, word. It is
-// empty if no sign is visible. Call it only after close.
+// leftover returns the final text of a draft if the run has no further text: what it
+// shows without a sign of life or, if it shows nothing else, word. It is empty if this pass
+// knows no text of it. Call it only after close.
 func (v *progressView) leftover(word string) string {
 	d := v.draft.current
 	switch {
-	case d == nil || v.draft.sign.said == "" && !(v.draft.sent == "" && strings.HasPrefix(d.Outgoing, signPrefix)):
+	case d == nil:
 		return ""
-	case v.draft.sent != "":
-		return v.draft.sent
+	case v.draft.sent == "" && (v.draft.sign.said != "" || strings.HasPrefix(d.Outgoing, signPrefix)):
+		return word
 	}
-	return word
+	return v.draft.sent
 }

@@ -47,6 +47,7 @@ type rig struct {
 	in        string // the instance that a command is about; empty: that of the platform
 
 	last int64          // the update that was made last
+	tap  string         // the last press of a button on Telegram
 	read map[string]int // how many messages of a place the script has seen
 }
 
@@ -276,15 +277,11 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 			return slices.ContainsFunc(texts, re.MatchString), fmt.Sprintf("there is %q", texts)
 		})
 	case len(args) == 3 && args[0] == "press": // telegram press CHAT[:USER] LABEL: of the newest message with that button
-		chat, user := person(ts, args[1])
-		until(ts, func() (bool, string) {
-			for _, m := range slices.Backward(r.telegram.Sent(chat)) {
-				if _, ok := r.telegram.Press(chat, user, m.ID, args[2]); ok {
-					return true, ""
-				}
-			}
-			return false, fmt.Sprintf("no message in %d has a button %q", chat, args[2])
-		})
+		r.telegramPress(ts, args[1], args[2])
+	case len(args) == 2 && args[0] == "toast": // telegram toast REGEXP: what the person who pressed last reads
+		r.telegramToast(ts, args[1])
+	case len(args) == 3 && args[0] == "buttons": // telegram buttons CHAT REGEXP: below all messages
+		r.telegramButtons(ts, args[1], args[2])
 	case len(args) == 2 && args[0] == "voice": // telegram voice CHAT[:USER]: a person sends a voice message
 		in := telegramtest.Incoming{Fields: map[string]any{"voice": r.telegram.AddFile("voice.oga", []byte("OggS fake voice"))}}
 		in.ChatID, in.UserID = person(ts, args[1])

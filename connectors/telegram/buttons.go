@@ -48,6 +48,9 @@ func (c *Connector) markup(v texts.Voice, o claybot.Outgoing) any {
 	if row := c.offers(o); len(row) > 0 {
 		k.Rows = append(k.Rows, row)
 	}
+	if o.Progress && o.Run != "" {
+		k.Rows = append(k.Rows, []button{{Text: connectors.OneLine(v.In(texts.LabelStop), maxLabelRunes), Data: stopData(toggler(o.Route))}})
+	}
 	switch {
 	case len(k.Rows) > 0:
 		return k

@@ -22,15 +22,17 @@ import (
 //	q:<question>:t<option>.<chosen>[.<user>]  take or leave an option
 //	q:<question>:d<chosen>                    done with choosing
 //	c:</command>                              an offer
+//	s:[<user>]                                stop the run whose answer grows here
 //
 // <chosen> are the selected options as a bit mask in hex, so the state is in
 // the message and survives a restart. <user>, in base 36, is the only user who
-// may select; without it, Done is authorized instead. O, T and D instead of o,
+// may select; without it, Done is authorized instead. To stop, it is who is answered. O, T and D instead of o,
 // t and d mean that the value is the button's label, because a number would be
 // read as an option.
 const (
 	questionPrefix = "q:"
 	offerPrefix    = "c:"
+	stopPrefix     = "s:"
 )
 
 // A verb is the action of a question's button.
@@ -120,6 +122,21 @@ func readPress(s string) (press, bool) {
 		return press{}, false
 	}
 	return p, true
+}
+
+// stopData encodes who is answered; 0 in a private chat.
+func stopData(user int64) string {
+	if user == 0 {
+		return stopPrefix
+	}
+	return stopPrefix + strconv.FormatInt(user, 36)
+}
+
+// readStop decodes what stopData encodes.
+func readStop(s string) (user int64, ok bool) {
+	rest, ok := strings.CutPrefix(s, stopPrefix)
+	user, _ = strconv.ParseInt(rest, 36, 64) // unreadable data differs when encoded again
+	return user, ok && user >= 0 && stopData(user) == s
 }
 
 // readOption parses an option number; 0 means invalid.

@@ -38,6 +38,9 @@ func (l *loop) callback(ctx context.Context, t *callback) error {
 		if command, ok := readOffer(t.Data); ok {
 			return l.offered(ctx, t, by, command)
 		}
+		if user, ok := readStop(t.Data); ok {
+			return l.stopped(ctx, t, by, user)
+		}
 	}
 	l.dead(ctx, t)
 	return nil
@@ -178,6 +181,34 @@ func (l *loop) offered(ctx context.Context, t *callback, by claybot.Descriptor, 
 	}
 	l.figures.posted.Add(1)
 	l.say(ctx, t, "", false)
+	return nil
+}
+
+// stopped stops the run whose answer grows in the message, and says so if there is none: the
+// answer has ended, and with it the button, unless a crash left it; or it answers another user.
+// A press that Telegram repeats is the same reaction.
+func (l *loop) stopped(ctx context.Context, t *callback, by claybot.Descriptor, user int64) error {
+	reacts, ok := l.handler.(connectors.ReactionHandler)
+	if !ok {
+		l.dead(ctx, t)
+		return nil
+	}
+	took, err := reacts.Reacted(ctx, connectors.Reaction{
+		Connector: by.Connector, ChannelID: by.ChannelID, UserID: by.UserID, Group: t.Message.Chat.group(),
+		Message: strconv.FormatInt(t.Message.MessageID, 10), Stop: true, At: t.Message.sent(),
+	})
+	switch {
+	case err != nil:
+		return err
+	case took:
+		l.figures.posted.Add(1)
+		l.say(ctx, t, "", false)
+	case user != 0 && user != t.From.ID:
+		l.figures.ignored.Add(1)
+		l.say(ctx, t, texts.To(ctx, by).In(texts.NotYourRun), true)
+	default:
+		l.dead(ctx, t)
+	}
 	return nil
 }
 

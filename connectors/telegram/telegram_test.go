@@ -30,6 +30,7 @@ type sink struct {
 	moved   []string
 	routes  []string // changes of chats
 	refuses int      // of the first changes of chats
+	works   bool     // what a control stops has not ended
 	missed  []connectors.Missed
 	untold  int // how many calls of Missed fail first
 	tooMany int // chats that Missed does not tell
@@ -117,6 +118,10 @@ func (s *sink) Reacted(_ context.Context, x connectors.Reaction) (bool, error) {
 	if s.refuses > 0 {
 		s.refuses--
 		return false, errors.New("the store fails")
+	}
+	if x.Stop {
+		s.routes = append(s.routes, fmt.Sprint("stop by ", x.UserID, " on ", x.Message, " in ", x.ChannelID, " group=", x.Group, " at=", x.At > 0))
+		return s.works, nil
 	}
 	if x.Connector != "telegram" || x.Of != claybot.MessageID("telegram/1234567/"+x.ChannelID+"/"+x.Message) {
 		return false, fmt.Errorf("%+v", x)
