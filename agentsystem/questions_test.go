@@ -3,6 +3,7 @@ package agentsystem_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -278,6 +279,21 @@ func TestSeveralQuestions(t *testing.T) {
 		copy(want, threeSaid[:])
 		r.wants(append(want, "done")...)
 		r.wantTold(all)
+	})
+}
+
+// A text that replies to one of several questions answers that one, whatever the others are.
+func TestReplyToOneOfSeveralQuestions(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.asking(askThree())
+		for i, text := range []string{"no hurry", "bob@example.org", "3"} {
+			m := msg(text, text)
+			m.Context.Answers = fmt.Sprint("p", 3-i)
+			r.post(ann, m)
+			after(time.Second)
+		}
+		r.wantTold(`{"count":3,"who":"bob@example.org","note":"no hurry"}`)
 	})
 }
 

@@ -71,6 +71,9 @@ func (x *TextAnswers) Take(ctx context.Context, agent claybot.Agent, m claybot.A
 	}
 	var which []claybot.Question
 	if err == nil {
+		w.open, err = x.notices.repliedFirst(ctx, w.open, m)
+	}
+	if err == nil {
 		w, which, err = x.meant(ctx, w, m)
 	}
 	if err != nil || len(w.open) == 0 && len(which) == 0 || !unheard(m) && !w.other && w.elsewhere(w.text) {

@@ -198,6 +198,21 @@ func (n *Notices) repliesTo(ctx context.Context, qs []claybot.Question, m claybo
 	return false, nil
 }
 
+// repliedFirst returns questions that a run asks together, the one first that a message replies to: a text
+// answers the first one.
+func (n *Notices) repliedFirst(ctx context.Context, qs []claybot.Question, m claybot.AgentMessage) ([]claybot.Question, error) {
+	for i := 1; i < len(qs); i++ {
+		replied, err := n.repliesTo(ctx, qs[i:i+1], m)
+		if err != nil {
+			return nil, err
+		}
+		if replied {
+			return append([]claybot.Question{qs[i]}, slices.Delete(slices.Clone(qs), i, i+1)...), nil
+		}
+	}
+	return qs, nil
+}
+
 // idPrefix is how much of the id of a question begins a text that answers it.
 const idPrefix = 6
 
