@@ -154,6 +154,11 @@ func (s *AgentSystem) Answer(ctx context.Context, t connectors.Press) (connector
 	return s.receiver.answer(ctx, t)
 }
 
+// Round implements connectors.RoundHandler.
+func (s *AgentSystem) Round(ctx context.Context, t connectors.Press) ([]claybot.Question, error) {
+	return s.receiver.round(ctx, t)
+}
+
 // Hears implements connectors.Handler.
 func (s *AgentSystem) Hears(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (bool, error) {
 	return s.receiver.hears(ctx, to, m)

@@ -198,6 +198,16 @@ func (r *receiver) answer(ctx context.Context, t connectors.Press) (connectors.P
 	return done, err
 }
 
+// round is AgentSystem.Round.
+func (r *receiver) round(ctx context.Context, t connectors.Press) ([]claybot.Question, error) {
+	by, err := r.moves.here(ctx, claybot.User(t.Connector, t.ChannelID, t.UserID))
+	if err != nil {
+		return nil, err
+	}
+	t.ChannelID = by.ChannelID
+	return r.buttons.Round(ctx, t)
+}
+
 // routeChanged is AgentSystem.RouteChanged.
 func (r *receiver) routeChanged(ctx context.Context, c connectors.RouteChange) error {
 	defer r.pending.begin(c.Connector)()

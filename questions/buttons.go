@@ -19,11 +19,42 @@ type Buttons struct {
 	log     *slog.Logger
 }
 
+// admits reports whether a person may press buttons at all.
+func (b *Buttons) admits(t connectors.Press) bool {
+	return b.people.MayWrite(claybot.User(t.Connector, t.ChannelID, t.UserID)) && (!t.Outsider || b.people.KnowsOutsider(t.Connector, t.UserID))
+}
+
+// Round returns the open questions that a form may ask of the person of t; see
+// connectors.RoundHandler.
+func (b *Buttons) Round(ctx context.Context, t connectors.Press) (qs []claybot.Question, err error) {
+	asked, err := b.answers.Question(ctx, t.Answer.Question)
+	if err != nil || !b.admits(t) {
+		return nil, storage.Ignore(err, storage.ErrNotFound)
+	}
+	all, err := b.answers.OpenQuestions(ctx, asked.Agent)
+	if err != nil {
+		return nil, err
+	}
+	by := claybot.User(t.Connector, t.ChannelID, t.UserID).OwnerID()
+	for _, q := range all {
+		if q.Run != asked.Run || q.Type == claybot.QuestionConfirm {
+			continue
+		}
+		err := b.answers.open(ctx, q, by, claybot.ViaButton)
+		if err == nil {
+			qs = append(qs, q.Question)
+		} else if err = storage.Ignore(storage.Ignore(err, storage.ErrNotFound), storage.ErrState); err != nil {
+			return nil, err
+		}
+	}
+	return qs, nil
+}
+
 // Press answers a question by the press of a button. An error means that the answer was
 // not stored.
 func (b *Buttons) Press(ctx context.Context, t connectors.Press) (connectors.PressResult, error) {
 	by := claybot.User(t.Connector, t.ChannelID, t.UserID)
-	if !b.people.MayWrite(by) || t.Outsider && !b.people.KnowsOutsider(t.Connector, t.UserID) {
+	if !b.admits(t) {
 		b.log.Warn("button press by unknown user", "connector", t.Connector, "user", t.UserID, "channel", t.ChannelID)
 		return connectors.PressResult{Text: texts.Of(ctx).In(texts.NotYours)}, nil
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -48,7 +49,7 @@ func (r *rig) discordCommand(ts *testscript.TestScript, args []string) {
 	if r.discord == nil {
 		ts.Fatalf("there is no Discord; use: fakes discord")
 	}
-	const usage = "usage: discord say|mention|edit|delete|react|unreact|press|choose|submit|slash|whispered|expect|expect-none|shows|leave|join|remove|title|expire|disconnect|forbid|stored|revoke|sessions ..."
+	const usage = "usage: discord say|mention|edit|delete|react|unreact|press|choose|submit|fill|slash|whispered|expect|expect-none|shows|leave|join|remove|title|expire|disconnect|forbid|stored|revoke|sessions ..."
 	if len(args) == 0 {
 		ts.Fatalf(usage)
 	}
@@ -78,6 +79,13 @@ func (r *rig) discordCommand(ts *testscript.TestScript, args []string) {
 	case len(args) == 3 && args[0] == "submit": // discord submit USER TEXT: the form that is open
 		until(ts, func() (bool, string) {
 			err := r.discord.Submit(id(1), args[2])
+			return err == nil, fmt.Sprint(err)
+		})
+	case len(args) == 3 && args[0] == "fill": // discord fill USER JSON: sends the form that is open, with values by label
+		var values map[string][]string
+		ts.Check(json.Unmarshal([]byte(args[2]), &values))
+		until(ts, func() (bool, string) {
+			err := r.discord.Fill(id(1), values)
 			return err == nil, fmt.Sprint(err)
 		})
 	case (len(args) == 4 || len(args) == 5) && args[0] == "slash": // discord slash PLACE USER COMMAND [TEXT]

@@ -20,38 +20,45 @@ const (
 	componentButton = 2
 	componentMenu   = 3
 	componentInput  = 4
+	componentLabel  = 18
 
 	stylePrimary   = 1
 	styleSecondary = 2
 	styleSuccess   = 3
 	styleDanger    = 4
-	styleParagraph = 2 // of an input
+	styleShort     = 1 // of an input
+	styleParagraph = 2
 )
 
-// A row is a row of components below a message, or in a form.
+// A row is a row of components below a message.
 type row struct {
 	Type       int         `json:"type"`
 	Components []component `json:"components"`
 }
 
-// A component is a button, a menu or an input.
+// A component is a button, a menu or an input, or a label of a form with one of these.
 type component struct {
-	Type        int      `json:"type"`
-	Style       int      `json:"style,omitempty"`
-	Label       string   `json:"label,omitempty"`
-	CustomID    string   `json:"custom_id"`
-	Options     []option `json:"options,omitempty"`
-	Placeholder string   `json:"placeholder,omitempty"`
-	Min         *int     `json:"min_values,omitempty"`
-	Max         *int     `json:"max_values,omitempty"`
-	Required    *bool    `json:"required,omitempty"`
-	MaxLength   int      `json:"max_length,omitempty"`
-	Value       string   `json:"value,omitempty"` // of an input, also when it was submitted
+	Type        int        `json:"type"`
+	Style       int        `json:"style,omitempty"`
+	Label       string     `json:"label,omitempty"`
+	Description string     `json:"description,omitempty"` // of a label
+	Inner       *component `json:"component,omitempty"`   // of a label
+	CustomID    string     `json:"custom_id,omitempty"`
+	Options     []option   `json:"options,omitempty"`
+	Placeholder string     `json:"placeholder,omitempty"`
+	Min         *int       `json:"min_values,omitempty"`
+	Max         *int       `json:"max_values,omitempty"`
+	Required    *bool      `json:"required,omitempty"`
+	MinLength   int        `json:"min_length,omitempty"`
+	MaxLength   int        `json:"max_length,omitempty"`
+	Value       string     `json:"value,omitempty"`  // of an input, also when it was submitted
+	Values      []string   `json:"values,omitempty"` // of a menu of a form that was submitted
 }
 
 type option struct {
-	Label string `json:"label"`
-	Value string `json:"value"`
+	Label   string `json:"label"`
+	Value   string `json:"value"`
+	Default bool   `json:"default,omitempty"`
 }
 
 // What a component does: its custom_id is q:<question>:<verb>, or c:</command> for an offer. It
@@ -64,7 +71,8 @@ const (
 	verbSkip    = "k" // no answer
 	verbMenu    = "m" // what is chosen in a menu
 	verbMenus   = "l" // the same, of one that takes several
-	verbForm    = "f" // opens a form for the answer
+	verbForm    = "f" // opens a form for the answer; in a form, what is written
+	verbAll     = "a" // opens a form for all questions that are asked together
 	verbReason  = "r" // opens a form for the reason of a denial
 	verbEdit    = "e" // how to approve with other arguments
 
@@ -89,6 +97,9 @@ func readCustomID(s string) (question, verb string, ok bool) {
 func (c *Connector) buttons(v texts.Voice, o claybot.Outgoing) (rows []row) {
 	if o.Question != nil && questionForm.MatchString(o.Question.ID) {
 		rows = ask(v, *o.Question)
+		if len(o.Round) > 1 && len(o.Round) <= maxInputs {
+			rows = append(rows, inRows([]component{button(stylePrimary, v.In(texts.LabelAnswerAll), customID(o.Question.ID, verbAll))})...)
+		}
 	}
 	var offers []component
 	for _, f := range o.Offer {
@@ -163,7 +174,7 @@ func menu(v texts.Voice, q claybot.Question) (m component, ok bool) {
 		if label == "" || utf8.RuneCountInString(o) > maxOptionChars {
 			return m, false
 		}
-		m.Options = append(m.Options, option{label, o})
+		m.Options = append(m.Options, option{Label: label, Value: o})
 	}
 	if q.Type == claybot.QuestionMultiselect {
 		least, most := 1, len(q.Options)

@@ -18,7 +18,9 @@ const (
 	maxMenu        = 25    // options
 	maxRowButtons  = 5
 	maxRows        = 5
-	maxTitle       = 45 // of a form, and of the label of its input
+	maxInputs      = 5  // of a form
+	maxTitle       = 45 // of a form, and of the label of an input
+	maxDescription = 100
 	maxInput       = 4_000
 
 	maxFrameBytes    = 16 << 20 // one payload of the gateway

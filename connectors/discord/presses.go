@@ -54,9 +54,9 @@ type interaction struct {
 			Name  string `json:"name"`
 			Value any    `json:"value"`
 		} `json:"options"`
-		CustomID   string   `json:"custom_id"`
-		Values     []string `json:"values"`     // of a menu
-		Components []row    `json:"components"` // of a form
+		CustomID   string      `json:"custom_id"`
+		Values     []string    `json:"values"`     // of a menu
+		Components []component `json:"components"` // labels of a form
 	} `json:"data"`
 }
 
@@ -119,12 +119,15 @@ func (r *receiver) pressed(ctx context.Context, i interaction) {
 	case i.Type == interactionComponent && verb == verbEdit:
 		r.say(ctx, i, voice.SendArguments(question[:min(len(question), shownID)]))
 		return
+	case verb == verbAll:
+		r.round(ctx, i, connectors.Press{Connector: r.cfg.Name, UserID: who.UserID, ChannelID: in.channel, Answer: answer})
+		return
 	case i.Type == interactionForm:
 		answer.Text = i.written()
 		if verb == verbReason {
 			answer.Text, answer.Reason = "deny", connectors.Cut(answer.Text, maxInput)
 		}
-	case !i.read(verb, &answer):
+	case !read(verb, i.Data.Values, &answer):
 		r.say(ctx, i, voice.In(texts.ButtonDead))
 		return
 	}
@@ -140,8 +143,8 @@ func (r *receiver) pressed(ctx context.Context, i interaction) {
 	r.respond(ctx, i, respondUpdate, nil)
 }
 
-// read reads the answer of a button or a menu; ok is false if it is none.
-func (i interaction) read(verb string, a *claybot.Answer) (ok bool) {
+// read reads the answer of a button, or of a menu in which values were chosen; ok is false if it is none.
+func read(verb string, values []string, a *claybot.Answer) (ok bool) {
 	switch verb {
 	case verbYes:
 		a.Text = "yes"
@@ -151,45 +154,18 @@ func (i interaction) read(verb string, a *claybot.Answer) (ok bool) {
 		a.Text = "no"
 	case verbSkip:
 	case verbMenu:
-		if len(i.Data.Values) != 1 {
+		if len(values) != 1 {
 			return false
 		}
-		a.Text = i.Data.Values[0]
+		a.Text = values[0]
 	case verbMenus:
-		list, err := json.Marshal(i.Data.Values)
+		list, err := json.Marshal(values)
 		a.Text = string(list)
-		return err == nil && len(i.Data.Values) > 0
+		return err == nil && len(values) > 0
 	default:
 		return false
 	}
 	return true
-}
-
-// written is the text of a submitted form.
-func (i interaction) written() string {
-	for _, r := range i.Data.Components {
-		for _, c := range r.Components {
-			return c.Value
-		}
-	}
-	return ""
-}
-
-// openedForm is the form for the answer of a question, or the reason of a denial. It keeps no
-// state: its custom_id is that of the button.
-func openedForm(v texts.Voice, i interaction, verb string) map[string]any {
-	required, label := true, v.In(texts.FormAnswer)
-	if verb == verbReason {
-		label = v.In(texts.FormWhyNot)
-	}
-	input := component{
-		Type: componentInput, Style: styleParagraph, CustomID: "answer", Label: connectors.OneLine(label, maxTitle),
-		Placeholder: connectors.OneLine(quotable(i.Message.Content), maxOptionChars), Required: &required, MaxLength: maxInput,
-	}
-	return map[string]any{
-		"custom_id": i.Data.CustomID, "title": connectors.OneLine(v.In(texts.FormTitle), maxTitle),
-		"components": []row{{componentRow, []component{input}}},
-	}
 }
 
 // typed is a command as a person would type it.

@@ -164,6 +164,42 @@ type inbox struct {
 	missed  []connectors.Missed
 	slow    string // what this user writes takes a second to store
 	shared  string // a channel whose members share one agent
+
+	asked []claybot.Question        // that are asked together
+	taken map[string]claybot.Answer // answers that count
+}
+
+// Round implements connectors.RoundHandler: the questions are those of user 1.
+func (b *inbox) Round(_ context.Context, p connectors.Press) (open []claybot.Question, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.full {
+		return nil, errFull
+	}
+	for _, q := range b.asked {
+		if _, answered := b.taken[q.ID]; !answered && p.UserID == userID(1) {
+			open = append(open, q)
+		}
+	}
+	return open, nil
+}
+
+// take stores an answer to one of the questions that are asked together. The lock is held.
+func (b *inbox) take(a claybot.Answer) (connectors.PressResult, error) {
+	i := slices.IndexFunc(b.asked, func(q claybot.Question) bool { return q.ID == a.Question })
+	if _, answered := b.taken[a.Question]; answered {
+		return connectors.PressResult{Text: "Already answered."}, nil
+	}
+	value, err := b.asked[i].Check(a.Text, nil)
+	if err != nil {
+		return connectors.PressResult{Again: true, Text: err.Error()}, nil
+	}
+	a.Value = value
+	if b.taken == nil {
+		b.taken = make(map[string]claybot.Answer)
+	}
+	b.taken[a.Question] = a
+	return connectors.PressResult{OK: true}, nil
 }
 
 var errFull = errors.New("disk full")
@@ -196,7 +232,13 @@ func (b *inbox) Hears(_ context.Context, _ claybot.Descriptor, m claybot.AgentMe
 func (b *inbox) Answer(_ context.Context, p connectors.Press) (connectors.PressResult, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.full {
+		return connectors.PressResult{}, errFull
+	}
 	b.presses = append(b.presses, p)
+	if slices.ContainsFunc(b.asked, func(q claybot.Question) bool { return q.ID == p.Answer.Question }) {
+		return b.take(p.Answer)
+	}
 	return connectors.PressResult{OK: true}, nil
 }
 

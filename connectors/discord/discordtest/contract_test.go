@@ -127,7 +127,7 @@ func TestLimitsOfContents(t *testing.T) {
 	}
 	form := func(title, label string) bool {
 		var data answer
-		if err := json.Unmarshal([]byte(`{"custom_id":"a","title":"`+title+`","components":[{"type":1,"components":[{"type":4,"style":2,"custom_id":"b","label":"`+label+`","max_length":4000}]}]}`), &data); err != nil {
+		if err := json.Unmarshal([]byte(`{"custom_id":"a","title":"`+title+`","components":[{"type":18,"label":"`+label+`","component":{"type":4,"style":2,"custom_id":"b","max_length":4000}}]}`), &data); err != nil {
 			t.Fatal(err)
 		}
 		return formFits(data)

@@ -107,7 +107,8 @@ func optionsFit(c answer) bool {
 	most, named := c["max_values"].(float64)
 	least, bound := c["min_values"].(float64)
 	hint, _ := c["placeholder"].(string)
-	if bound && (least < 1 || int(least) > len(options) || named && least > most) {
+	optional := c["required"] == false // of a form
+	if bound && (least < 1 && !optional || least < 0 || int(least) > len(options) || named && least > most) {
 		return false
 	}
 	return len(options) > 0 && len(options) <= 25 && (!named || most >= 1 && int(most) <= len(options)) && utf8.RuneCountInString(hint) <= 150
@@ -121,25 +122,38 @@ func formFits(data answer) bool {
 	if id == "" || utf8.RuneCountInString(id) > 100 || title == "" || utf8.RuneCountInString(title) > 45 || len(rows) == 0 || len(rows) > 5 {
 		return false
 	}
-	for _, r := range rows {
-		line, _ := r.(answer)
-		all, _ := line["components"].([]any)
-		if len(all) != 1 {
+	seen := make(map[string]bool)
+	for _, x := range rows {
+		label, _ := x.(answer)
+		text, _ := label["label"].(string)
+		more, _ := label["description"].(string)
+		c, _ := label["component"].(answer)
+		id, _ := c["custom_id"].(string)
+		if label["type"] != 18.0 || text == "" || utf8.RuneCountInString(text) > 45 || utf8.RuneCountInString(more) > 100 ||
+			id == "" || utf8.RuneCountInString(id) > 100 || seen[id] || !inputFits(c) {
 			return false
 		}
-		c, _ := all[0].(answer)
-		label, _ := c["label"].(string)
-		hint, _ := c["placeholder"].(string)
-		style, _ := c["style"].(float64)
-		most, named := c["max_length"].(float64)
-		if style != 1 && style != 2 || named && (most < 1 || most > 4000) {
-			return false
-		}
-		if c["type"] != 4.0 || label == "" || utf8.RuneCountInString(label) > 45 || utf8.RuneCountInString(hint) > 100 {
-			return false
-		}
+		seen[id] = true
 	}
 	return true
+}
+
+// inputFits reports whether a label of a form may have a component: a text input or a menu, of those
+// that Discord has. docs.discord.com/developers/components/reference#label, read 2026-11-30.
+func inputFits(c answer) bool {
+	if c["type"] == 3.0 {
+		return optionsFit(c)
+	}
+	hint, _ := c["placeholder"].(string)
+	style, _ := c["style"].(float64)
+	value, _ := c["value"].(string)
+	least, _ := c["min_length"].(float64)
+	most, named := c["max_length"].(float64)
+	if style != 1 && style != 2 || named && (most < 1 || most > 4000 || least > most) || least < 0 || least > 4000 {
+		return false
+	}
+	_, labeled := c["label"]
+	return c["type"] == 4.0 && !labeled && utf8.RuneCountInString(hint) <= 100 && utf8.RuneCountInString(value) <= 4000
 }
 
 // register replaces the commands of the bot. Each has an id; a name that stays keeps its own. What

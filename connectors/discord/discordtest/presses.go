@@ -112,22 +112,6 @@ func (s *Server) choose(channel, user, id, label string, values []string) error 
 	return nil
 }
 
-// Submit lets a person submit the form that is open for them.
-func (s *Server) Submit(user, text string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := s.modals[user]
-	if a == nil {
-		return fmt.Errorf("no form is open for %s", user)
-	}
-	delete(s.modals, user)
-	s.interact(a.channel, user, 5, answer{
-		"custom_id":  a.data["custom_id"],
-		"components": []answer{{"type": 1, "components": []answer{{"type": 4, "custom_id": "answer", "value": text}}}},
-	}, s.channels[a.channel].find(a.message))
-	return nil
-}
-
 // Slash lets a person choose a command, with a text behind it.
 func (s *Server) Slash(channel, user, name, text string) {
 	s.mu.Lock()
@@ -190,6 +174,9 @@ func (s *Server) respond(id, token string, body answer) (status, code int) {
 		return 400, 50035
 	}
 	a.done = true // what is refused above acknowledges nothing
+	if a.of == 5 {
+		delete(s.modals, a.user) // the form that was submitted closes
+	}
 	s.change()
 	return 204, 0
 }

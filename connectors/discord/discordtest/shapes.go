@@ -31,6 +31,7 @@ var shapes = map[string]shape{
 	"component 2":       {"components/reference#button", "type id style label emoji custom_id sku_id url disabled"},
 	"component 3":       {"components/reference#string-select", "type id custom_id options placeholder min_values max_values required disabled"},
 	"component 4":       {"components/reference#text-input", "type id custom_id style min_length max_length required value placeholder label"}, // label is deprecated
+	"component 18":      {"components/reference#label", "type id label description component"},
 	"options of menu":   {"components/reference#string-select-select-option-structure", "label value description emoji default"},
 	"options":           {"interactions/application-commands#application-command-object-application-command-option-structure", "type name name_localizations description description_localizations required choices options channel_types min_value max_value min_length max_length autocomplete file_types"},
 
@@ -82,14 +83,14 @@ func unknownField(name string, of answer) string {
 			}
 			inner := field
 			switch {
-			case field == "components":
+			case field == "components" || field == "component":
 				inner = fmt.Sprint("component ", o["type"])
 			case field == "data":
 				inner = fmt.Sprint("data ", of["type"])
 			case field == "options" && name == "component 3":
 				inner = "options of menu"
 			}
-			if _, ok := shapes[inner]; !ok && (field == "components" || field == "data") {
+			if _, ok := shapes[inner]; !ok && (field == "components" || field == "component" || field == "data") {
 				return inner
 			} else if ok {
 				if found := unknownField(inner, o); found != "" {
