@@ -128,6 +128,9 @@ func (r *receiver) stopRun(ctx context.Context, x connectors.Reaction, id claybo
 	if err != nil || run.State.Ended() || len(run.Messages) == 0 {
 		return false, unlessGone(err)
 	}
+	if run.Cancel != "" {
+		return true, nil
+	}
 	e, err := r.index.IndexedAgentByID(ctx, run.Agent)
 	if err != nil {
 		return false, unlessGone(err)
@@ -205,6 +208,9 @@ func (r reactions) find(ctx context.Context, x connectors.Reaction, in []string,
 	}
 }
 
+// clocksDiffer is how far the clock of a platform may be behind.
+const clocksDiffer = 5 * time.Second
+
 // sendingWait is how old an attempt to send may be for which a reaction waits, sendingPause how
 // often it looks.
 const (
@@ -230,7 +236,10 @@ func (r reactions) look(ctx context.Context, x connectors.Reaction, in []string,
 			return to, true, nil
 		}
 	}
-	if to.run, err = r.growing(ctx, x); err != nil || to.run != "" || x.Of == "" {
+	if to.run, err = r.growing(ctx, x); err == nil && to.run == "" && x.Thread != "" {
+		to.run, err = r.inThread(ctx, x)
+	}
+	if err != nil || to.run != "" || x.Of == "" {
 		return to, to.run != "", err
 	}
 	ids, err := r.spelling.find(ctx, r.receipts, x.Connector, x.ChannelID, x.Of)
@@ -268,6 +277,35 @@ func (r reactions) growing(ctx context.Context, x connectors.Reaction) (id clayb
 		}
 	})
 	return id, err
+}
+
+// inThread returns the run that works in the thread of a reaction, or on its first message, for the person
+// of the reaction; empty for none. One that began after the reaction is another one: the reaction came late.
+func (r reactions) inThread(ctx context.Context, x connectors.Reaction) (claybot.RunID, error) {
+	agents, err := r.index.ChannelAgents(ctx, x.Connector, x.ChannelID)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range agents {
+		if e.Run == "" || e.Descriptor.UserID != x.UserID && !e.Descriptor.Shared() {
+			continue
+		}
+		run, err := r.runs.Run(ctx, e.Run)
+		if err != nil || len(run.Messages) == 0 || run.Started.Time().Sub(x.At.Time()) > clocksDiffer {
+			if err = unlessGone(err); err != nil {
+				return "", err
+			}
+			continue
+		}
+		began, err := r.receipts.Receipt(ctx, run.Messages[len(run.Messages)-1])
+		if err = unlessGone(err); err != nil {
+			return "", err
+		}
+		if at := began.Message.Context; cmp.Or(at.ThreadID, at.MessageID) == x.Thread {
+			return run.ID, nil
+		}
+	}
+	return "", nil
 }
 
 // drafts calls do for each answer that grows in the channel of a reaction.

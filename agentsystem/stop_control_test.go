@@ -59,3 +59,41 @@ func TestGrownMessageIsCompleted(t *testing.T) {
 		r.wants(half1 + half2)
 	})
 }
+
+// A control of a thread stops what works there for its person, and nothing that began after it was pressed.
+func TestStopOfThread(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.grow(streams, half1+half2)
+		r.mind.plan("next", llmtest.Say(half1+half2))
+		r.start()
+		stop := emoji(ann, "t1", "")
+		stop.Emoji, stop.Stop, stop.Thread = nil, true, "t1"
+		m := msg("begin", "begin")
+		m.Context.ThreadID = "t1"
+		r.post(ann, m)
+		after(time.Second)
+		stop.At = claybot.Now()
+		other, elsewhere := stop, stop
+		other.UserID, elsewhere.Thread, elsewhere.Message = "bob", "t2", "t2"
+		r.rates(other, false)
+		r.rates(elsewhere, false)
+		r.rates(stop, true)
+		r.rates(stop, true) // it ends
+		after(time.Minute)
+		if got := r.state("begin"); got != claybot.RunCanceled {
+			t.Errorf("the run is %s, want it canceled", got)
+		}
+		m = msg("next", "next") // without a thread, its message is the first one
+		m.Context.MessageID = "t1"
+		r.post(ann, m)
+		after(time.Second)
+		r.rates(stop, false)
+		stop.At = claybot.Now()
+		r.rates(stop, true)
+		after(time.Minute)
+		if got := r.state("next"); got != claybot.RunCanceled {
+			t.Errorf("the next run is %s, want it canceled", got)
+		}
+	})
+}

@@ -35,5 +35,8 @@ type Reaction struct {
 	// Stop says that the person stopped the message by a control that the platform has for that.
 	// It has no emoji, and means a stop whatever the emoji of the profile mean.
 	Stop bool
-	At   claybot.Time // by the platform's clock
+	// Thread is the thread whose run a Stop is for, where the control belongs to a thread and no message:
+	// Message is its first one then.
+	Thread string
+	At     claybot.Time // by the platform's clock
 }

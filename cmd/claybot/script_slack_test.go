@@ -119,6 +119,13 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 			status := r.slack.Status(args[1], args[2])
 			return regexp.MustCompile(args[3]).MatchString(status), fmt.Sprintf("the status is %q", status)
 		})
+	case len(args) == 4 && args[0] == "session": // slack session CHANNEL THREAD REGEXP: status and title
+		until(ts, func() (bool, string) {
+			x := r.slack.Session(args[1], args[2])
+			return regexp.MustCompile(args[3]).MatchString(x.Status + " " + x.Title), fmt.Sprintf("the session is %+v", x)
+		})
+	case len(args) == 4 && args[0] == "halt": // slack halt CHANNEL THREAD USER: presses Slack's button for a session
+		ts.Check(r.slack.StopSession(args[3], args[1], args[2]))
 	case len(args) == 4 && args[0] == "press": // slack press CHANNEL USER LABEL: of the newest message with that button
 		r.slackPress(ts, args[1], args[2], args[3])
 	case len(args) == 5 && args[0] == "fill": // slack fill CHANNEL USER LABEL JSON: presses that button and sends its form

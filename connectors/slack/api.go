@@ -44,6 +44,7 @@ const (
 	methodReact     = "reactions.add"
 	methodUnreact   = "reactions.remove"
 	methodStatus    = "assistant.threads.setStatus"
+	methodSession   = "agents.sessions.setStatus"
 	methodTitle     = "assistant.threads.setTitle"
 	methodPrompts   = "assistant.threads.setSuggestedPrompts"
 	methodUserInfo  = "users.info" // tier 4: at least 100 calls a minute

@@ -140,6 +140,10 @@ func (e event) read(name string, self identity) (incoming, verdict) {
 	case "message", "app_mention":
 	case "reaction_added", "reaction_removed":
 		return e.reaction(name, self)
+	case "agent_session_stopped":
+		return e.stopped(name, self)
+	case "agent_session_title_changed":
+		return incoming{}, nothing // people may call their conversations what they like
 	case "app_home_opened", "assistant_thread_started":
 		return e.visit(name, self)
 	case "assistant_thread_context_changed", "app_context_changed":

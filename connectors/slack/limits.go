@@ -18,7 +18,7 @@ const (
 	maxLabelChars       = 75    // of a button and of an option
 	maxPlaceholderChars = 150
 	maxHeaderChars      = 150
-	maxTitleChars       = 60    // of a thread; claybot's own limit
+	maxTitleChars       = 60    // of a thread or a session; claybot's own limit
 	maxHomeParts        = 3     // blocks of one section of the Home tab; claybot's own limit
 	maxIDChars          = 255   // of a block and of an action
 	maxInputChars       = 3_000 // that an input takes
@@ -119,7 +119,9 @@ const (
 	appendsPerMinute = 100
 	streamsPerMinute = 20
 
-	streamIdle   = time.Minute      // a stream to which nothing was added for so long is stopped
-	streamLasts  = 10 * time.Minute // Slack itself has ended a stream by then
-	streamsAgain = time.Hour        // until a stream is tried after Slack refused one
+	streamIdle    = time.Minute      // a stream to which nothing was added for so long is stopped
+	streamLasts   = 10 * time.Minute // Slack itself has ended a stream by then
+	sessionsAgain = time.Hour        // until a session is set after Slack refused one
+	maxSessions   = 1_000            // threads whose session is remembered
+	streamsAgain  = time.Hour        // until a stream is tried after Slack refused one
 )

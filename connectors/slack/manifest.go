@@ -52,7 +52,7 @@ var needs = []struct {
 	{Backfill, "im:read", ""},
 	{Home, "", "app_home_opened"},
 	{Shortcuts, "im:write", ""},
-	{Panel, "assistant:write", "app_home_opened"},
+	{Panel, "assistant:write", "agent_session_stopped app_home_opened"},
 }
 
 // An App is a Slack app as its manifest describes it.

@@ -72,6 +72,7 @@ func (r *receiver) take(ctx context.Context, s replier, f frame) error {
 		r.work.Do(ctx, "visit\x00"+in.to.UserID, func() error { r.welcome(ctx, in); return nil })
 	case message:
 		lane := r.lane(in.to, in.message.Context.Group)
+		r.entitle(in)
 		r.work.Do(ctx, lane, func() error {
 			return r.order.run(lane, string(in.message.ID), func() error { return r.post(ctx, s, f.EnvelopeID, in) })
 		})

@@ -95,6 +95,7 @@ type Connector struct {
 	penalties penalties
 	edits     *connectors.Budget // calls of chat.update, which Slack counts for the workspace
 	streams   *streams
+	sessions  sessions
 	halts     chan connectors.Reaction // by readers of streams, for Run
 	members   members
 	channels  channels

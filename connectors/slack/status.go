@@ -17,7 +17,7 @@ var _ connectors.Statuser = (*Connector)(nil)
 
 // Status shows a text below the thread of an answer, after the name of the app: in a thread,
 // and in a conversation without one below the message that is answered, which Slack takes as
-// well as a thread. Without the scope, and where there is no message, it shows none.
+// well as a thread. The session of that thread says the same. Without the scope, and where there is no message, it shows none.
 //
 // Shapes: docs.slack.dev/reference/methods/assistant.threads.setStatus, read 2026-11-28: the
 // scope is chat:write, and Slack removes a status after two minutes without a message.
@@ -32,7 +32,7 @@ func (c *Connector) Status(ctx context.Context, r claybot.Route, message, text s
 	}
 	err := c.api.SetAssistantThreadsStatusContext(ctx, slackapi.AssistantThreadsSetStatusParameters{ChannelID: channel, ThreadTS: thread, Status: text})
 	if err == nil {
-		return statusLasts, nil
+		return statusLasts, c.session(ctx, channel, thread, text != "")
 	}
 	if d := waitFor(err); d > 0 {
 		c.penalties.add(methodStatus, channel, d)

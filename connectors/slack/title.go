@@ -7,12 +7,10 @@ import (
 	slackapi "github.com/slack-go/slack"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/platforms"
 )
 
 // A thread of an app with an assistant_view has the first words that its person wrote there as its
-// title, once. A direct chat of an app with an agent_view has no such threads.
+// title, once. An app with an agent_view has no such threads, but sessions.
 //
 // Shapes: docs.slack.dev/reference/methods/assistant.threads.setTitle, read 2026-11-30: the scope is
 // assistant:write, and people see the title in the history of their chat with the app.
@@ -53,8 +51,8 @@ func (r *receiver) title(ctx context.Context, in incoming) error {
 	if err := c.cfg.Marks.SetCheckpoints(ctx, map[string]string{c.titleKey(channel): ""}); err != nil {
 		return err
 	}
-	title := connectors.OneLine(in.message.Text, maxTitleChars)
-	if _, secrets := platforms.MaskSecrets(in.message.Text); len(secrets) > 0 || title == "" || c.penalties.left(methodTitle, channel) > 0 {
+	title := titleOf(in.message.Text)
+	if title == "" || c.penalties.left(methodTitle, channel) > 0 {
 		return nil
 	}
 	err = c.api.SetAssistantThreadsTitleContext(ctx, slackapi.AssistantThreadsSetTitleParameters{ChannelID: channel, ThreadTS: thread, Title: title})

@@ -236,6 +236,8 @@ func (b *inbox) Reacted(_ context.Context, x connectors.Reaction) (bool, error) 
 	}
 	what := "+"
 	switch {
+	case x.Stop && x.Thread != "":
+		return true, b.changed(fmt.Sprint("stop ", x.Thread, " ", x.Message == x.Thread, " by ", x.UserID, " in ", x.ChannelID, " group=", x.Group))
 	case x.Stop:
 		what = "stop "
 	case x.Removed:

@@ -185,9 +185,11 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 	return s.conversations(method, args)
 }
 
-// conversations handles the methods about conversations and their titles. The lock is held.
+// conversations handles the methods about conversations, their sessions and titles. The lock is held.
 func (s *Server) conversations(method string, args url.Values) answer {
 	switch method {
+	case "agents.sessions.setStatus":
+		return s.setSession(args)
 	case "assistant.threads.setTitle":
 		return s.setTitle(args)
 	case "conversations.open":

@@ -42,6 +42,7 @@ var eventScopes = map[string][]string{
 	"group_left":        {"groups:read"},
 	"group_unarchive":   {"groups:read"},
 
+	"agent_session_stopped":    nil,
 	"app_home_opened":          nil,
 	"assistant_thread_started": {"assistant:write"},
 

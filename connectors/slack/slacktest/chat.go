@@ -37,6 +37,7 @@ type channel struct {
 	bucket   bucket
 	statuses map[string]status   // by thread
 	prompts  map[string][]Prompt // suggested, by thread; "" is that of the whole chat
+	sessions map[string]*Session // by thread
 	titles   map[string][]string // of threads, the newest last
 	gone     map[string]bool     // deleted messages that left no tombstone
 }

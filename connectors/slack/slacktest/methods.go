@@ -33,6 +33,8 @@ const (
 // assistant.threads.setStatus are special, without a number; chat.postMessage and chat.postEphemeral have a
 // limit for each channel instead, see Config.PostEvery.
 var methods = map[string]method{
+	"agents.sessions.setStatus": {tier3, "chat:write", false, "channel_id icon_emoji icon_url initiator_user_id status thread_ts title username"}, // as of 2026-11-30
+
 	"apps.connections.open": {tier1, "connections:write", true, ""},
 	"apps.manifest.create":  {tier1, "", false, "manifest team_id"}, // with ConfigToken; as of 2026-11-30
 	"auth.test":             {0, "", false, ""},
