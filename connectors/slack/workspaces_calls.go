@@ -89,6 +89,58 @@ func (f frame) teams() (all []string) {
 	return append(all, p.Context, p.Team, p.User.Team)
 }
 
+// mentions returns the text of a message, or of a change of one, in a channel that workspaces share; empty for
+// any other frame.
+//
+// Shape: docs.slack.dev/apis/events-api, read 2026-11-30: is_ext_shared_channel, and of several installations that
+// see an event, Slack names any.
+func (f frame) mentions() string {
+	type said struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	var p struct {
+		Shared bool `json:"is_ext_shared_channel"`
+		Event  struct {
+			said
+			Message  said `json:"message"`
+			Previous said `json:"previous_message"`
+		} `json:"event"`
+	}
+	if f.Type != "events_api" || decode(f.Payload, &p) != nil || !p.Shared || p.Event.Type != "message" && p.Event.Type != "app_mention" {
+		return ""
+	}
+	return p.Event.Text + p.Event.Message.Text + p.Event.Previous.Text
+}
+
+// meant returns the teams that a frame may be for, the best first: where several workspaces with the app share a
+// channel, a message is for the one whose bot it mentions, whichever of them Slack names.
+func (w *Workspaces) meant(f frame) []string {
+	teams, text := f.teams(), f.mentions()
+	if text == "" {
+		return teams
+	}
+	all, _ := w.sorted()
+	all = slices.DeleteFunc(all, func(x *workspace) bool {
+		self := x.self.Load()
+		if self == nil {
+			return true
+		}
+		_, mentioned := strip(text, *self)
+		return !mentioned
+	})
+	first := slices.IndexFunc(teams, func(team string) bool {
+		return slices.ContainsFunc(all, func(x *workspace) bool { return x.Team == team })
+	})
+	switch {
+	case len(all) == 0:
+		return teams
+	case first < 0:
+		return append([]string{all[0].Team}, teams...)
+	}
+	return append([]string{teams[first]}, teams...) // of several, Slack's choice
+}
+
 // precedes reports whether a frame says that an earlier installation than i has ended. Slack sends it again, or
 // late, when the workspace may have installed the app again already. The clocks may differ by a little: a workspace
 // whose token Slack refuses is reported in any case.
@@ -110,7 +162,7 @@ func (f frame) uninstalls(team string) bool {
 // and has no effect.
 func (w *Workspaces) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.front.admit(rw, r, func(f frame) {
-		for _, team := range f.teams() {
+		for _, team := range w.meant(f) {
 			if team == "" {
 				continue
 			}

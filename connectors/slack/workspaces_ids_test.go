@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"reflect"
 	"slices"
@@ -148,6 +149,50 @@ func TestSecondWorkspace(t *testing.T) {
 		}
 		if n := len(o.slacks["T1"].Calls(methodPost)); n != 0 {
 			t.Errorf("%d messages for T1", n)
+		}
+	})
+}
+
+// In a channel that two workspaces with the app share, a message is for the bot that it mentions, whichever
+// workspace Slack names. It is one message, also as an app_mention, and reads there as the person's own workspace.
+func TestSharedChannel(t *testing.T) {
+	inOrgOf(t, false, "UBOT2", func(t *testing.T, o *org) {
+		o.install("T1")
+		o.install("T2")
+		posted := 0
+		for i, tt := range []struct {
+			text, named string
+			elsewhere   bool
+			want        string
+		}{
+			{"<@UBOT2> hello", "T1", false, "T2"},
+			{"well, <@UBOT2|claybot>!", "T1", false, "T2"},
+			{"<@UBOT> hello", "T1", false, "T1"},
+			{"<@UBOT> hello", "T2", false, "T1"},
+			{"<@UBOT> and <@UBOT2>", "T2", false, "T2"},
+			{"<@UBOT2> and <@UBOT>", "T1", false, "T1"},
+			{"hello all", "T1", false, ""},
+			{"<@UBOT3> hello", "T2", false, ""},
+			{"<@UBOT2> hello", "T1", true, ""}, // T2 does not see that channel
+		} {
+			for _, kind := range []string{"app_mention", "message"} {
+				body := fmt.Sprintf(`{"type":"event_callback","team_id":"T1","context_team_id":%[1]q,"is_ext_shared_channel":%[2]t,"authorizations":[{"team_id":%[1]q}],
+					"event":{"type":%[3]q,"channel":"C1","channel_type":"channel","user":"U7","user_team":"T2","text":%[4]q,"ts":"%[5]d.000001"}}`, tt.named, !tt.elsewhere, kind, tt.text, 1700000000+i)
+				if code := signed(o.Workspaces, "application/json", body); code != 200 {
+					t.Errorf("%q: %d", tt.text, code)
+				}
+				synctest.Wait()
+			}
+			all := o.inbox.all()
+			if tt.want != "" {
+				posted++
+			}
+			if len(all) != posted {
+				t.Fatalf("%q of %s: %d messages, want %d", tt.text, tt.named, len(all), posted)
+			}
+			if tt.want != "" && (all[posted-1].to.ChannelID != tt.want+"/C1" || all[posted-1].message.From.Outsider != (tt.want == "T1")) {
+				t.Fatalf("%q of %s: %+v", tt.text, tt.named, all[len(all)-1].to)
+			}
 		}
 	})
 }

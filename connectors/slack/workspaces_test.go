@@ -47,6 +47,12 @@ type org struct {
 // inOrg runs a test with an app that T1 and T2 can install, whose tokens Slack may rotate.
 func inOrg(t *testing.T, rotates bool, test func(t *testing.T, o *org)) {
 	t.Helper()
+	inOrgOf(t, rotates, "UBOT", test)
+}
+
+// inOrgOf is inOrg where the bot has another id in T2.
+func inOrgOf(t *testing.T, rotates bool, second string, test func(t *testing.T, o *org)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		o := &org{
 			t: t, oauth: testOAuth(), vault: &vault{Secrets: files.NewSecrets(t.TempDir())}, slacks: make(map[string]*slacktest.Server), door: &connectorstest.Doorway{},
@@ -54,7 +60,7 @@ func inOrg(t *testing.T, rotates bool, test func(t *testing.T, o *org)) {
 		}
 		var all slacktest.Several
 		for _, team := range []string{"T1", "T2"} {
-			sc := slacktest.Config{Team: team, BotUser: "UBOT", BotToken: "xoxb-canary-" + team, AppToken: appToken, Manifest: Manifest, Client: &slacktest.Client{ID: "1.2", Secret: "canary-secret", Redirect: testURL}}
+			sc := slacktest.Config{Team: team, BotUser: map[string]string{"T1": "UBOT", "T2": second}[team], BotToken: "xoxb-canary-" + team, AppToken: appToken, Manifest: Manifest, Client: &slacktest.Client{ID: "1.2", Secret: "canary-secret", Redirect: testURL}}
 			if rotates {
 				sc.Rotation = &slacktest.Rotation{ClientID: "1.2", ClientSecret: "canary-secret", RefreshToken: "xoxe-1-canary-of-" + team, Life: time.Hour}
 			}
