@@ -120,6 +120,13 @@ func TestSecondWorkspace(t *testing.T) {
 			t.Errorf("fetched %q, %v", data, err)
 		}
 
+		sends, open := fileOut("f1", "", []byte("a report"))
+		sends.Route = claybot.Route{Connector: "slack", ChannelID: "T2/C1"}
+		receipt, err := o.SendFile(t.Context(), sends, open)
+		if shared := s.Files("C1"); err != nil || len(shared) != 1 || shared[0].ID != receipt || string(shared[0].Data) != "a report" || len(o.slacks["T1"].Files("C1")) != 0 {
+			t.Errorf("shared: %+v, %v", shared, err)
+		}
+
 		root := s.Write(slacktest.Post{Channel: "C1", User: "U1", Text: "<@UBOT> a long one", Mention: true})
 		acked()
 		route.ThreadID = root

@@ -171,7 +171,7 @@ func (s *Server) uploadURL(args url.Values, host string) answer {
 	}
 	f := &held{snippet: snippet, File: File{ID: s.next("F"), Name: args.Get("filename"), Size: n, Mode: "hosted"}, length: n, ticket: s.next("ticket-upload-")}
 	s.files[f.ID] = f
-	return answer{"ok": true, "upload_url": "http://" + host + "/upload/v1/" + f.ticket, "file_id": f.ID}
+	return answer{"ok": true, "upload_url": "http://" + host + "/upload/" + s.cfg.Team + "/" + f.ticket, "file_id": f.ID}
 }
 
 // serveUpload takes the bytes of an upload; in faults and in the journal it is

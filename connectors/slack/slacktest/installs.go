@@ -127,8 +127,8 @@ func (s *Server) owns(secret string) bool {
 		slices.ContainsFunc(s.active, func(a lasting) bool { return a.token == secret }))
 }
 
-// Several are workspaces with one app at one address: tokens, codes and addresses for answers say which is meant.
-// What none of them knows goes to the first. Uploads do as well.
+// Several are workspaces with one app at one address: tokens, codes and addresses for answers and uploads say which is
+// meant. What none of them knows goes to the first.
 type Several []*Server
 
 // ServeHTTP implements http.Handler.

@@ -166,7 +166,7 @@ func New(cfg Config) *Server {
 		s.mux.HandleFunc("POST /"+kind+"/{team}/{n}/{id}", s.serveResponse)
 	}
 	s.mux.HandleFunc("GET /socket", s.serveSocket)
-	s.mux.HandleFunc("POST /upload/v1/{ticket}", s.serveUpload)
+	s.mux.HandleFunc("POST /upload/{team}/{ticket}", s.serveUpload)
 	s.mux.HandleFunc("GET /files-pri/{id}", s.serveFile)
 	return s
 }
