@@ -103,3 +103,11 @@ func Cut(s string, n int) string {
 	}
 	return s
 }
+
+// ForwardMark stands above a message that its sender forwarded; empty for any other.
+func ForwardMark(forwarded bool) string {
+	if forwarded {
+		return "[forwarded message]"
+	}
+	return ""
+}

@@ -170,7 +170,7 @@ func (c *client) verdict(x call, resp *http.Response, data []byte, result any) e
 	case resp.StatusCode < 300 && result == nil:
 		return nil
 	case resp.StatusCode < 300:
-		if err := decode(data, result); err != nil {
+		if err := connectors.Decode(data, result); err != nil {
 			return &failure{what: x.what, left: true, err: errors.New("the answer cannot be read")}
 		}
 		return nil
@@ -221,17 +221,6 @@ func bare(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		return u.Err
-	}
-	return err
-}
-
-// decode decodes JSON leniently: a field of an unexpected type stays empty and does not affect
-// others.
-func decode(data []byte, v any) error {
-	err := json.Unmarshal(data, v)
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) {
-		return nil
 	}
 	return err
 }

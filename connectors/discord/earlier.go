@@ -92,7 +92,7 @@ func (c *Connector) heard(m message) (said claybot.Said, ok bool) {
 		text, files = m.Snapshots[0].Message.Content, m.Snapshots[0].Message.Attachments
 	}
 	said = claybot.Said{ID: m.ID, UserID: m.author(), Name: m.Author.name(""), At: at(m.Timestamp), Passed: forwarded || len(files) > 0, Bot: m.program()}
-	lines := []string{forwardMark(forwarded), quotable(strings.ToValidUTF8(text, "\uFFFD")), m.other()}
+	lines := []string{connectors.ForwardMark(forwarded), quotable(strings.ToValidUTF8(text, "\uFFFD")), m.other()}
 	for _, a := range files {
 		lines = append(lines, "["+connectors.FileLine(claybot.FileReference{Name: a.Name, Kind: a.kind()})+"]")
 	}

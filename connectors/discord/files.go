@@ -46,18 +46,10 @@ func (r *receiver) attached(m message, all []attachment) (files []claybot.FileRe
 }
 
 func (a attachment) kind() claybot.FileKind {
-	major, _, _ := strings.Cut(a.MIMEType, "/")
-	switch {
-	case a.Waveform != "":
+	if a.Waveform != "" {
 		return claybot.FileVoice
-	case major == "image":
-		return claybot.FilePhoto
-	case major == "audio":
-		return claybot.FileAudio
-	case major == "video":
-		return claybot.FileVideo
 	}
-	return claybot.FileDocument
+	return connectors.KindOf(a.MIMEType)
 }
 
 // Fetch downloads a file of a message. The token is not sent along.

@@ -203,7 +203,7 @@ func (g *gateway) read(ctx context.Context, s *socket) error {
 			return errAgain
 		case opInvalidSession:
 			var resumable bool
-			_ = decode(p.D, &resumable) // absent: not
+			_ = connectors.Decode(p.D, &resumable) // absent: not
 			refused := !g.up && (g.pos == nil || resumable)
 			if !resumable {
 				g.forget()
@@ -255,7 +255,7 @@ func (g *gateway) dispatch(ctx context.Context, p payload) {
 				ID string `json:"id"`
 			} `json:"guilds"`
 		}
-		if decode(p.D, &ready) != nil || ready.ID == "" {
+		if connectors.Decode(p.D, &ready) != nil || ready.ID == "" {
 			g.log.Warn("the gateway sent no session")
 			return
 		}

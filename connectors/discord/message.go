@@ -168,7 +168,7 @@ func (r *receiver) message(ctx context.Context, m message, in place) (to claybot
 	if msg.Type == claybot.MessageUser {
 		files, lines := r.attached(m, all)
 		msg.Files = files
-		msg.Text = connectors.JoinLines(forwardMark(forwarded), msg.Text, m.other(), strings.Join(lines, "\n"))
+		msg.Text = connectors.JoinLines(connectors.ForwardMark(forwarded), msg.Text, m.other(), strings.Join(lines, "\n"))
 	}
 	return to, msg, msg.Text != "" || len(msg.Files) > 0 || msg.Type != claybot.MessageUser
 }
@@ -201,13 +201,6 @@ func (m message) other() string {
 		lines = append(lines, fmt.Sprintf("[poll: %s]", connectors.InBrackets(m.Poll.Question.Text, maxQuote)))
 	}
 	return strings.Join(lines, "\n")
-}
-
-func forwardMark(forwarded bool) string {
-	if forwarded {
-		return "[forwarded message]"
-	}
-	return ""
 }
 
 // mention is how a message names a user.

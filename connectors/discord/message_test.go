@@ -280,7 +280,7 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 		var m message
-		if decode([]byte(data), &m) == nil {
+		if connectors.Decode([]byte(data), &m) == nil {
 			_, msg, ok := r.message(t.Context(), m, place{channel: "1"})
 			if ok && msg.Type == claybot.MessageUser && msg.Text == "" && len(msg.Files) == 0 {
 				t.Errorf("an empty message %+v", msg)

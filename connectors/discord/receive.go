@@ -121,7 +121,7 @@ func (r *receiver) read(p payload) (jobs []job, known bool) {
 // readAs decodes an event and reads it.
 func readAs[T any](p payload, read func(T) []job) (jobs []job, known bool) {
 	var x T
-	if decode(p.D, &x) != nil {
+	if connectors.Decode(p.D, &x) != nil {
 		return nil, false
 	}
 	return read(x), true

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/claybot/claybot/connectors"
 )
 
 // The opcodes of the gateway.
@@ -79,7 +81,7 @@ func (c *Connector) dial(ctx context.Context, address string) (*socket, error) {
 	var hello struct {
 		Interval int64 `json:"heartbeat_interval"`
 	}
-	if err == nil && (p.Op != opHello || decode(p.D, &hello) != nil || hello.Interval <= 0) {
+	if err == nil && (p.Op != opHello || connectors.Decode(p.D, &hello) != nil || hello.Interval <= 0) {
 		err = errors.New("another payload came first")
 	}
 	if err != nil {
@@ -97,7 +99,7 @@ func (s *socket) next() (payload, error) {
 		return payload{}, err
 	}
 	p := payload{Op: -1}
-	if decode(data, &p) != nil {
+	if connectors.Decode(data, &p) != nil {
 		p = payload{Op: -1}
 	}
 	return p, nil

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"net/http"
 
 	"github.com/claybot/claybot"
@@ -41,7 +40,12 @@ func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func(
 // upload makes the call of one attempt.
 func (c *Connector) upload(ctx context.Context, o claybot.Outgoing, channel string, m sending, open func() (io.ReadCloser, error)) (receipt string, err error) {
 	m.Attachments = []map[string]any{{"id": 0, "filename": o.File.Name}}
-	head, tail, contentType, err := form(m, o.File.Name)
+	text, err := json.Marshal(m)
+	var head, tail []byte
+	var contentType string
+	if err == nil {
+		head, tail, contentType, err = connectors.Multipart([][2]string{{"payload_json", string(text)}}, "files[0]", o.File.Name)
+	}
 	if err != nil {
 		return "", &connectors.PermanentError{Err: fmt.Errorf("discord: create message: %w", err)}
 	}
@@ -54,22 +58,4 @@ func (c *Connector) upload(ctx context.Context, o claybot.Outgoing, channel stri
 	x.form = io.MultiReader(bytes.NewReader(head), io.LimitReader(data, o.File.Size), bytes.NewReader(tail))
 	x.formType, x.size = contentType, int64(len(head)+len(tail))+o.File.Size
 	return c.created(ctx, o, channel, m, x)
-}
-
-// form returns the multipart text before and after the bytes of the file.
-func form(m sending, name string) (head, tail []byte, contentType string, err error) {
-	var b bytes.Buffer
-	w := multipart.NewWriter(&b)
-	text, err := json.Marshal(m)
-	if err == nil {
-		err = w.WriteField("payload_json", string(text))
-	}
-	if err == nil {
-		_, err = w.CreateFormFile("files[0]", name)
-	}
-	before := b.Len()
-	if err == nil {
-		err = w.Close()
-	}
-	return b.Bytes()[:before:before], b.Bytes()[before:], w.FormDataContentType(), err
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 )
 
@@ -243,7 +244,7 @@ func blocksOf(t *testing.T, md string) (m slacktest.Message) {
 	if err := slacktest.CheckBlocks([]byte(data)); err != nil {
 		t.Errorf("%q: %v", md, err)
 	}
-	if err := decode([]byte(data), &m.Blocks); err != nil {
+	if err := connectors.Decode([]byte(data), &m.Blocks); err != nil {
 		t.Error(err)
 	}
 	return m

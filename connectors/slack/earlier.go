@@ -207,7 +207,7 @@ func (p said) outgoing() string {
 	var of struct {
 		ID string `json:"id"`
 	}
-	if p.Metadata.Type != outType || decode(p.Metadata.Payload, &of) != nil {
+	if p.Metadata.Type != outType || connectors.Decode(p.Metadata.Payload, &of) != nil {
 		return ""
 	}
 	return of.ID

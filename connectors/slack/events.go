@@ -121,13 +121,13 @@ func read(name string, self identity, f frame) (incoming, verdict) {
 	switch f.Type {
 	case "events_api":
 		var e event
-		if decode(f.Payload, &e) != nil {
+		if connectors.Decode(f.Payload, &e) != nil {
 			return incoming{}, unknown
 		}
 		return e.read(name, self)
 	case "slash_commands":
 		var c slash
-		if decode(f.Payload, &c) != nil {
+		if connectors.Decode(f.Payload, &c) != nil {
 			return incoming{}, unknown
 		}
 		return c.read(name, self, f.EnvelopeID)

@@ -72,18 +72,10 @@ func isCanvas(mode, mimeType string) bool {
 
 // kindOf returns the kind as which Slack shows a file.
 func kindOf(f file) claybot.FileKind {
-	major, _, _ := strings.Cut(f.MIMEType, "/")
-	switch {
-	case f.Subtype == "slack_audio":
+	if f.Subtype == "slack_audio" {
 		return claybot.FileVoice
-	case major == "image":
-		return claybot.FilePhoto
-	case major == "audio":
-		return claybot.FileAudio
-	case major == "video":
-		return claybot.FileVideo
 	}
-	return claybot.FileDocument
+	return connectors.KindOf(f.MIMEType)
 }
 
 // Fetch downloads a file of a message. The token is sent to Slack's own hosts

@@ -14,6 +14,7 @@ import (
 	slackapi "github.com/slack-go/slack"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 )
 
 // stampOf formats t as a Slack message ts.
@@ -34,7 +35,7 @@ func (c *Connector) readPage(ctx context.Context, method string, args url.Values
 	}
 	for _, raw := range page.Messages {
 		var p said
-		if decode(raw, &p) == nil && p.TS != "" {
+		if connectors.Decode(raw, &p) == nil && p.TS != "" {
 			posts = append(posts, p)
 		}
 	}

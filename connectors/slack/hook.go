@@ -228,7 +228,7 @@ func missedSince(h http.Header, f frame) time.Time {
 		Minute int64  `json:"minute_rate_limited"`
 		Time   int64  `json:"event_time"`
 	}
-	if f.Type != "events_api" || decode(f.Payload, &e) != nil {
+	if f.Type != "events_api" || connectors.Decode(f.Payload, &e) != nil {
 		return time.Time{}
 	}
 	tries, _ := strconv.Atoi(h.Get("X-Slack-Retry-Num")) // without one it is 0
@@ -269,7 +269,7 @@ func readRequest(kind string, body []byte) (f frame, challenge string) {
 	f.EnvelopeID = rand.Text()
 	if !strings.HasPrefix(kind, "application/x-www-form-urlencoded") {
 		var e struct{ Type, Challenge string }
-		if decode(body, &e) == nil && e.Type == "url_verification" {
+		if connectors.Decode(body, &e) == nil && e.Type == "url_verification" {
 			return f, e.Challenge
 		}
 		f.Type, f.Payload = "events_api", body

@@ -90,7 +90,7 @@ type action struct {
 // false for interactions that are not claybot's.
 func readPress(name string, self identity, payload []byte) (t press, ok bool) {
 	var p interactive
-	if decode(payload, &p) != nil || p.User.ID == "" {
+	if connectors.Decode(payload, &p) != nil || p.User.ID == "" {
 		return press{}, false
 	}
 	switch p.Type {

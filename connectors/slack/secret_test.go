@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 )
 
@@ -101,7 +102,7 @@ func BenchmarkRead(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var f frame
-		if err := decode(data, &f); err != nil {
+		if err := connectors.Decode(data, &f); err != nil {
 			b.Fatal(err)
 		}
 		if _, v := read("slack", me, f); v != message {

@@ -169,7 +169,7 @@ func (s *socket) next() (frame, error) {
 		return frame{}, readError(err)
 	}
 	var f frame
-	if decode(data, &f) != nil {
+	if connectors.Decode(data, &f) != nil {
 		f = frame{}
 	}
 	return f, nil
@@ -250,15 +250,4 @@ func (s *socket) close() {
 		_ = s.conn.Close() // nothing can be done about a failure
 	})
 	s.writer.Wait()
-}
-
-// decode decodes JSON leniently: a field of an unexpected type stays empty and
-// does not affect others.
-func decode(data []byte, v any) error {
-	err := json.Unmarshal(data, v)
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) {
-		return nil
-	}
-	return err
 }

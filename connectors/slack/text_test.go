@@ -258,7 +258,7 @@ func FuzzEnvelope(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var fr frame
-		if decode(data, &fr) != nil {
+		if connectors.Decode(data, &fr) != nil {
 			return
 		}
 		in, v := read("slack", me, fr)

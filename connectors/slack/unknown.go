@@ -61,7 +61,7 @@ func (s *noted) news(name string) bool {
 // fails. An interaction that does not say who acts is answered silently.
 func readStrange(name string, self identity, payload []byte) strange {
 	var p interactive
-	if decode(payload, &p) != nil {
+	if connectors.Decode(payload, &p) != nil {
 		return strange{}
 	}
 	x := strange{press: press{user: p.User.ID, channel: p.Channel.ID, thread: p.thread(), respond: p.Respond, trigger: p.Trigger}}

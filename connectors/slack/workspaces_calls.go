@@ -79,7 +79,7 @@ func (f frame) teams() (all []string) {
 			App string `json:"app_installed_team_id"`
 		} `json:"view"`
 	}
-	if decode(f.Payload, &p) != nil {
+	if connectors.Decode(f.Payload, &p) != nil {
 		return nil
 	}
 	all = append(all, p.View.App, p.Place.ID)
@@ -107,7 +107,7 @@ func (f frame) mentions() string {
 			Previous said `json:"previous_message"`
 		} `json:"event"`
 	}
-	if f.Type != "events_api" || decode(f.Payload, &p) != nil || !p.Shared || p.Event.Type != "message" && p.Event.Type != "app_mention" {
+	if f.Type != "events_api" || connectors.Decode(f.Payload, &p) != nil || !p.Shared || p.Event.Type != "message" && p.Event.Type != "app_mention" {
 		return ""
 	}
 	return p.Event.Text + p.Event.Message.Text + p.Event.Previous.Text
@@ -146,7 +146,7 @@ func (w *Workspaces) meant(f frame) []string {
 // whose token Slack refuses is reported in any case.
 func (f frame) precedes(i install) bool {
 	var e event
-	if f.Type != "events_api" || decode(f.Payload, &e) != nil || e.Event.Type != "app_uninstalled" && e.Event.Type != "tokens_revoked" {
+	if f.Type != "events_api" || connectors.Decode(f.Payload, &e) != nil || e.Event.Type != "app_uninstalled" && e.Event.Type != "tokens_revoked" {
 		return false
 	}
 	return e.Time > 0 && !time.Unix(e.Time+1, 0).After(i.At)
@@ -155,7 +155,7 @@ func (f frame) precedes(i install) bool {
 // uninstalls reports whether a frame says that the app was removed from a workspace.
 func (f frame) uninstalls(team string) bool {
 	var e event
-	return f.Type == "events_api" && decode(f.Payload, &e) == nil && e.Event.Type == "app_uninstalled" && e.Team == team
+	return f.Type == "events_api" && connectors.Decode(f.Payload, &e) == nil && e.Event.Type == "app_uninstalled" && e.Team == team
 }
 
 // ServeHTTP passes a request of Slack to its workspace. What is of no workspace with the app is acknowledged,

@@ -49,7 +49,7 @@ func (c *Connector) said(m *message) (o connectors.Overheard, ok bool) {
 	if text == "" {
 		text = m.Caption
 	}
-	if text = connectors.JoinLines(forwardMark(m.forwarded()), text, m.describe()); text == "" || !m.Chat.group() || m.Chat.ID == 0 || m.Date <= 0 {
+	if text = connectors.JoinLines(connectors.ForwardMark(m.forwarded()), text, m.describe()); text == "" || !m.Chat.group() || m.Chat.ID == 0 || m.Date <= 0 {
 		return o, false
 	}
 	id, channel := strconv.FormatInt(m.MessageID, 10), strconv.FormatInt(m.Chat.ID, 10)

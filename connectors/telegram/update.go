@@ -296,7 +296,7 @@ func (c *Connector) read(u *update, to claybot.Descriptor, username string) (msg
 		}
 	}
 	if msg.Type == claybot.MessageUser {
-		msg.Text = connectors.JoinLines(forwardMark(m.forwarded()), msg.Text, line)
+		msg.Text = connectors.JoinLines(connectors.ForwardMark(m.forwarded()), msg.Text, line)
 		if hasFile {
 			msg.Files = []claybot.FileReference{file}
 		}
@@ -379,13 +379,6 @@ func (c *Connector) strange(m *message) bool {
 		return true
 	}
 	return r.From.ID != c.botID && r.From.ID != m.From.ID
-}
-
-func forwardMark(forwarded bool) string {
-	if forwarded {
-		return "[forwarded message]"
-	}
-	return ""
 }
 
 // FollowsMoves implements connectors.MoveFollower.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"net/http"
 	"strconv"
 	"strings"
@@ -145,8 +144,6 @@ func (c *Connector) attemptFile(ctx context.Context, m fileMessage) (receipt str
 
 // form returns the multipart text before and after the bytes of the file.
 func (m fileMessage) form() (head, tail []byte, contentType string, err error) {
-	var b bytes.Buffer
-	w := multipart.NewWriter(&b)
 	fields := [][2]string{{"chat_id", strconv.FormatInt(m.ChatID, 10)}, {"caption", m.Text}, {"parse_mode", m.ParseMode}}
 	if m.ThreadID != 0 {
 		fields = append(fields, [2]string{"message_thread_id", strconv.FormatInt(m.ThreadID, 10)})
@@ -158,23 +155,8 @@ func (m fileMessage) form() (head, tail []byte, contentType string, err error) {
 		}
 		fields = append(fields, [2]string{"reply_parameters", string(reply)})
 	}
-	for _, f := range fields {
-		if f[1] == "" {
-			continue
-		}
-		if err := w.WriteField(f[0], f[1]); err != nil {
-			return nil, nil, "", err
-		}
-	}
 	_, field := m.method()
-	if _, err := w.CreateFormFile(field, m.file.Name); err != nil {
-		return nil, nil, "", err
-	}
-	before := b.Len()
-	if err := w.Close(); err != nil {
-		return nil, nil, "", err
-	}
-	return b.Bytes()[:before:before], b.Bytes()[before:], w.FormDataContentType(), nil
+	return connectors.Multipart(fields, field, m.file.Name)
 }
 
 // upload sends m. A failure before the last byte means that it was not sent.
