@@ -88,10 +88,12 @@ func (c restoreCmd) accept(ctx context.Context, e *env, path, kept string) error
 	sealed := kept + ".accepted"
 	defer func() { _ = os.Remove(sealed) }() // it was copied, or is not needed
 	wrong, pages, err := sqlite.Reseal(ctx, path, sealed)
-	if err != nil {
+	switch {
+	case errors.Is(err, storage.ErrDamaged):
 		return fmt.Errorf("%w; run claybot restore without --accept", err)
-	}
-	if wrong == 0 {
+	case err != nil:
+		return fmt.Errorf("%w; nothing was changed, run it again", err)
+	case wrong == 0:
 		return e.text(fmt.Sprintf("All %s of the database have the right checksum; nothing was changed.\n", count(pages, "page")))
 	}
 	err = sqlite.Restore(ctx, sealed, path, kept, func(fresh string) error {

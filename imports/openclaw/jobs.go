@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -31,12 +30,15 @@ func (r *reader) jobs() {
 		return
 	}
 	if r.dir.Has(jobDatabase) {
-		found, err := r.stored(path)
-		if err != nil {
+		stored, is, err := r.stored(path)
+		switch {
+		case err != nil:
 			r.Leave("tasks", "they are in a database, "+jobDatabase+", but: "+err.Error()+"; list them with openclaw cron list, and create them with claybot cron add")
 			return
-		}
-		if found {
+		case is:
+			for _, t := range stored {
+				r.add(t.job, t.off)
+			}
 			return
 		}
 	}
@@ -58,51 +60,69 @@ func (r *reader) jobs() {
 	}
 }
 
-// stored reads the tasks of the database, and reports whether it has some. They belong to the path that
-// their file had before there was a database; in a directory that was moved, it is another one.
-func (r *reader) stored(path string) (found bool, err error) {
+// A stored is a task of the database, which may be switched off.
+type stored struct {
+	job imports.Value
+	off bool
+}
+
+// stored reads the tasks of the database; is reports whether it has a table of tasks, and so all that there are.
+// They belong to the path that their file had before there was a database; in a directory that was moved, it is
+// another one.
+func (r *reader) stored(path string) (all []stored, is bool, err error) {
 	folder, err := os.MkdirTemp("", "claybot-import-")
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	defer func() { _ = os.RemoveAll(folder) }() // nothing depends on it
 	file := filepath.Join(folder, "openclaw.sqlite")
-	before := r.dir.Stamp(jobDatabase, jobDatabase+"-wal")
-	for _, end := range []string{"", "-wal"} {
-		if r.dir.Has(jobDatabase + end) {
-			if err := r.dir.Copy(jobDatabase+end, file+end, maxDatabase); err != nil {
-				return false, err
-			}
-		}
+	if err := r.copyDatabase(file); err != nil {
+		return nil, false, err
 	}
-	if r.dir.Stamp(jobDatabase, jobDatabase+"-wal") != before {
-		return false, errors.New("OpenClaw writes to it; stop OpenClaw and import again")
-	}
-	if is, err := r.env.Query(file, "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'cron_jobs'"); err != nil || len(is) == 0 {
-		return false, err
+	if tables, err := r.env.Query(file, "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'cron_jobs'"); err != nil || len(tables) == 0 {
+		return nil, false, err
 	}
 	rows, err := r.env.Query(file, "SELECT store_key, job_json, enabled FROM cron_jobs ORDER BY sort_order, updated_at, job_id")
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	keys := make(map[string]bool)
 	for _, row := range rows {
 		keys[row[0]] = true
 	}
-	if len(keys) > 1 {
-		if !keys[path] {
-			return false, fmt.Errorf("it has the tasks of %d files, and none is %s", len(keys), path)
-		}
-		rows = slices.DeleteFunc(rows, func(row []string) bool { return row[0] != path })
+	if len(keys) > 1 && !keys[path] {
+		return nil, false, fmt.Errorf("it has the tasks of %d files, and none is %s", len(keys), path)
 	}
 	for _, row := range rows {
+		if len(keys) > 1 && row[0] != path {
+			continue
+		}
 		v, err := imports.ParseJSON5([]byte(row[1]))
 		if err != nil || !v.Object() {
-			return false, errors.New("a task there is not JSON")
+			return nil, false, errors.New("a task there is not JSON")
 		}
-		r.add(v, row[2] == "0")
+		all = append(all, stored{v, row[2] == "0"})
 	}
-	return len(rows) > 0, nil
+	return all, true, nil
+}
+
+// copyDatabase copies the database with its log.
+func (r *reader) copyDatabase(to string) error {
+	if r.dir.Has(jobDatabase + "-journal") {
+		return errors.New("OpenClaw has not finished a change of it; start and stop OpenClaw, and import again")
+	}
+	before := r.dir.Stamp(jobDatabase, jobDatabase+"-wal")
+	for _, end := range []string{"", "-wal"} {
+		if r.dir.Has(jobDatabase + end) {
+			if err := r.dir.Copy(jobDatabase+end, to+end, maxDatabase); err != nil {
+				return err
+			}
+		}
+	}
+	if r.dir.Stamp(jobDatabase, jobDatabase+"-wal") != before {
+		return errors.New("OpenClaw writes to it; stop OpenClaw and import again")
+	}
+	return nil
 }
 
 // add adds a task.

@@ -235,10 +235,11 @@ func TestTasksOfTheDatabase(t *testing.T) {
 		{"of two directories", table + row("/elsewhere/cron/jobs.json", job("B"), 1, 0) + row("%/cron/jobs.json", job("A"), 1, 1), nil, "A", ""},
 		{"of two others", table + row("/elsewhere/jobs.json", job("B"), 1, 0) + row("/other/jobs.json", job("A"), 1, 1), nil, "", "it has the tasks of 2 files, and none is"},
 		{"file of its own, whose tasks went into the database", table + row("/elsewhere/tasks.json", job("B"), 1, 0) + row("/own/tasks.json", job("A"), 1, 1), map[string]string{"openclaw.json": `{cron: {store: "/own/tasks.json"}}`}, "A", ""},
-		{"database without tasks", table, map[string]string{"cron/jobs.json": file}, "Of the file", ""},
+		{"database whose tasks were deleted", table, map[string]string{"cron/jobs.json": file}, "", ""},
 		{"database of before", "CREATE TABLE other (x)", map[string]string{"cron/jobs.json": file}, "Of the file", ""},
 		{"another table", "CREATE TABLE cron_jobs (x)", nil, "", "but: "},
-		{"no JSON", table + row("%/cron/jobs.json", "x", 1, 0), nil, "", "a task there is not JSON"},
+		{"no JSON, of one", table + row("%/cron/jobs.json", job("A"), 1, 0) + row("%/cron/jobs.json", "x", 1, 1), nil, "", "a task there is not JSON"},
+		{"unfinished", table + row("%/cron/jobs.json", job("A"), 1, 0), nil, "", "OpenClaw has not finished a change of it"},
 		{"no database", "", map[string]string{"state/openclaw.sqlite": strings.Repeat("x", 4096)}, "", "they are in a database, state/openclaw.sqlite, but: "},
 	} {
 		t.Run(x.what, func(t *testing.T) {
@@ -249,6 +250,9 @@ func TestTasksOfTheDatabase(t *testing.T) {
 			if x.database != "" {
 				stop := writeDatabase(t, filepath.Join(dir, "state", "openclaw.sqlite"), strings.ReplaceAll(x.database, "%/", dir+"/"))
 				defer stop()
+			}
+			if x.what == "unfinished" {
+				write(t, dir, map[string]string{jobDatabase + "-journal": "x"})
 			}
 			f, err := readDir(dir, nil)
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -40,7 +41,8 @@ func unsealed(path string) (wrong, pages int, err error) {
 // were, if SQLite finds nothing wrong with its tables and indexes; otherwise the error wraps
 // storage.ErrDamaged. It is for a file that another program wrote: a byte that was damaged in a text
 // stays damaged, and cannot be found any more. wrong is how many pages had another checksum; if none
-// had, there is no copy. No process may use the file. Its log becomes part of it.
+// had, there is no copy. The file and its log stay as they are; what the log has is in the copy. No process
+// may use the file.
 func Reseal(ctx context.Context, path, to string) (wrong, pages int, err error) {
 	wrong, pages, err = unsealed(path)
 	switch {
@@ -51,12 +53,19 @@ func Reseal(ctx context.Context, path, to string) (wrong, pages int, err error) 
 	case wrong == 0:
 		return 0, pages, nil
 	}
-	found, err := Foreign(ctx, path, "PRAGMA integrity_check(1)")
+	merged := to + ".merged" // SQLite moves the log into the file that it opens
+	defer func() { err = errors.Join(err, removeFiles(merged)) }()
+	for _, end := range []string{"", "-wal"} {
+		if err := copyFile(path+end, merged+end); err != nil && !(end != "" && errors.Is(err, fs.ErrNotExist)) {
+			return 0, 0, err
+		}
+	}
+	found, err := Foreign(ctx, merged, "PRAGMA integrity_check(1)")
 	if err != nil {
-		return 0, 0, fmt.Errorf("%s: %w: %w", path, storage.ErrDamaged, err)
+		return 0, 0, fmt.Errorf("%s: %w", path, classify(err))
 	}
 	if said := found[0][0]; said != "ok" { // there is always a row
 		return 0, 0, fmt.Errorf("%s: %w: %s", path, storage.ErrDamaged, strings.Join(strings.Fields(said), " "))
 	}
-	return wrong, pages, copySummed(path, to)
+	return wrong, pages, copySummed(merged, to)
 }

@@ -31,7 +31,7 @@ func TestReseal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	crashed := copyStore(t, path, math.MaxInt64)
+	crashed, logged := copyStore(t, path, math.MaxInt64), copyStore(t, path, math.MaxInt64)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -45,16 +45,34 @@ func TestReseal(t *testing.T) {
 	if _, err := Open(t.Context(), crashed, Config{}); !errors.Is(err, storage.ErrDamaged) {
 		t.Fatalf("opened with %v, want damage", err)
 	}
-	before, err := os.ReadFile(crashed)
-	if err != nil {
+	// A file with a log keeps it, and the copy has what the log has.
+	before := readAll(t, logged)
+	copy(before[pageSize-4:], "xxxx")
+	if err := os.WriteFile(logged, before, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	log := readAll(t, logged+"-wal")
+	if wrong, _, err := Reseal(t.Context(), logged, logged+".fresh"); wrong != 1 || err != nil {
+		t.Fatalf("with a log: %d pages, %v", wrong, err)
+	}
+	if !bytes.Equal(readAll(t, logged), before) || !bytes.Equal(readAll(t, logged+"-wal"), log) {
+		t.Error("the file or its log has changed")
+	}
+	if left, err := filepath.Glob(logged + "*"); err != nil || len(left) != 3 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+	withLog := openAt(t, logged+".fresh")
+	if got := waitingIDs(t, withLog); !slices.Equal(got, all) {
+		t.Errorf("with a log: got %v, want %v", got, all)
+	}
+
+	before = readAll(t, crashed)
 	fresh := crashed + ".fresh"
 	if wrong, pages, err := Reseal(t.Context(), crashed, fresh); wrong == 0 || wrong > pages || err != nil {
 		t.Fatalf("%d of %d pages, %v", wrong, pages, err)
 	}
-	if after, err := os.ReadFile(crashed); err != nil || !bytes.Equal(before, after) {
-		t.Errorf("the file has changed, or %v", err)
+	if !bytes.Equal(readAll(t, crashed), before) {
+		t.Error("the file has changed")
 	}
 	if err := Verify(t.Context(), fresh); err != nil {
 		t.Error(err)
@@ -83,4 +101,13 @@ func TestReseal(t *testing.T) {
 	if _, err := os.Stat(none); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a copy was made: %v", err)
 	}
+}
+
+func readAll(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
