@@ -55,6 +55,13 @@ func EntryKinds() (all []EntryKind) {
 	return all
 }
 
+// EntryGroup reports whether a key is, or is in, the group of a kind that only the machine adds, or that is a list.
+func EntryGroup(key string) bool {
+	return slices.ContainsFunc(EntryKinds(), func(k EntryKind) bool {
+		return (k.Local || k.List) && (key == k.Group || strings.HasPrefix(key, k.Group+"."))
+	})
+}
+
 func fieldsOf(t reflect.Type, path string) (all []EntryField) {
 	for _, k := range keysOf(t) {
 		f := EntryField{Name: k.name, Form: k.form(), Main: slices.Contains(mainFields, k.name), Local: k.isLocal()}

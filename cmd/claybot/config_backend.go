@@ -89,7 +89,7 @@ func (d configDesk) Configuration(ctx context.Context) (web.ConfigView, error) {
 }
 
 // entryKinds are the kinds of entries that a form can add. What only the machine of claybot may add or set is
-// left out, unless the form is there.
+// left out, but for the kinds that a browser there may add, see configFile.here.
 func entryKinds(here bool) (all []web.ConfigKind) {
 	for _, k := range configs.EntryKinds() {
 		if k.Local && !here {
@@ -97,7 +97,7 @@ func entryKinds(here bool) (all []web.ConfigKind) {
 		}
 		kind := web.ConfigKind{Name: k.Name, Group: k.Group, List: k.List}
 		for _, x := range k.Fields {
-			if x.Local && !here {
+			if x.Local && !(here && (k.Local || k.List)) {
 				continue
 			}
 			kind.Fields = append(kind.Fields, web.ConfigKey{Key: x.Name, Kind: x.Form.Kind, Words: x.Form.Words, Limits: x.Form.Limits, Help: x.Help.Values, Default: x.Help.Default})
@@ -145,7 +145,7 @@ func (d configDesk) ChangeConfig(ctx context.Context, c web.ConfigEdit) (out web
 	}
 	next, undo, err := f.edited(c)
 	if err == nil {
-		out, err = d.finish(ctx, f, c.Key, next, web.Local(ctx) || c.Kind != "" && web.Here(ctx))
+		out, err = d.finish(ctx, f, c.Key, next, c.Kind != "")
 	}
 	if !bytes.Equal(next, f.text) { // it is not in the file
 		undo()
@@ -233,21 +233,27 @@ func (d configDesk) RevertConfig(ctx context.Context, n int, by, version string)
 	defer f.unlock()
 	key, next, err := f.reverted(n)
 	if err == nil {
-		out, err = d.finish(ctx, f, key, next, web.Here(ctx))
+		out, err = d.finish(ctx, f, key, next, true)
 	}
 	return out, configProblem(key, err)
 }
 
 // finish checks and writes the next text of a file, and applies it. What only the machine of claybot may change needs
-// local, which holds of the Unix socket; of a browser on the machine, it holds for new entries and for undoing changes.
-func (d configDesk) finish(ctx context.Context, f *configFile, key string, next []byte, local bool) (out web.ConfigChanged, err error) {
+// the Unix socket; a browser on the machine may change more than the network where entry holds: it adds an entry, or
+// undoes a change.
+func (d configDesk) finish(ctx context.Context, f *configFile, key string, next []byte, entry bool) (out web.ConfigChanged, err error) {
 	if out.Version = configs.VersionOf(f.text); bytes.Equal(next, f.text) {
 		return out, nil
 	}
-	if !local {
-		if err := f.remote(next); err != nil {
-			return out, err
-		}
+	switch {
+	case web.Local(ctx):
+	case entry && web.Here(ctx) && configs.EntryGroup(key):
+		err = f.here(d.env, next)
+	default:
+		err = f.remote(next)
+	}
+	if err != nil {
+		return out, err
 	}
 	warnings, err := f.check(d.env, []string{key}, next)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/claybot/claybot/configs"
@@ -31,6 +32,38 @@ func (f *configFile) remote(next []byte) error {
 	if f.opens(next) && !f.opens(f.text) {
 		return onMachine("access.mode open", "Access cannot be opened to everyone over the network")
 	}
+	return f.references(next)
+}
+
+// here refuses what a browser on the machine may not change in an entry, since its cookie is no more than that: what
+// runs as a process of the machine, or writes a file there, and which files and variables are read as secrets.
+func (f *configFile) here(e *env, next []byte) error {
+	before, _, err := f.load(e, f.text)
+	if err != nil {
+		return configError{err}
+	}
+	after, _, err := f.load(e, next)
+	if err != nil {
+		return configError{err}
+	}
+	for _, s := range after.Tools.MCP {
+		same := func(x configs.MCPServer) bool {
+			return x.Process.Where == s.Process.Where && slices.Equal(x.Process.Command, s.Process.Command)
+		}
+		if s.Process.Where == configs.MCPHost && !slices.ContainsFunc(before.Tools.MCP, same) {
+			return onMachine("mcp."+s.Name, "A program that runs on the machine itself cannot be added on the page")
+		}
+	}
+	for _, s := range after.Telemetry.Relay {
+		if s.File != "" && !slices.ContainsFunc(before.Telemetry.Relay, func(x configs.Sink) bool { return x.File == s.File }) {
+			return onMachine("relay", "A sink that writes a file cannot be added on the page")
+		}
+	}
+	return f.references(next)
+}
+
+// references refuses secrets that another file or variable of the machine holds than before.
+func (f *configFile) references(next []byte) error {
 	all, err := configs.NewReferences(f.text, next)
 	if err != nil {
 		return configError{err}

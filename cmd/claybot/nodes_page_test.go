@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,7 +50,17 @@ func TestAddNodeOnThePage(t *testing.T) {
 		t.Errorf("a wrong address: %d %s", code, body)
 	}
 	before := read()
-	if code, body := add("sink", "f.name", "audit", "f.file", "audit.jsonl"); code != http.StatusNoContent || !strings.HasPrefix(read(), before+"  - {name: audit, file: audit.jsonl}\n") {
+	for what, fields := range map[string][]string{
+		"a file":                  {"sink", "f.name", "audit", "f.file", "audit.jsonl"},
+		"a program here":          {"mcp", "key", "shell", "f.command", "/bin/sh", "f.where", "host"},
+		"a secret of the machine": {"sink", "f.name", "audit", "f.url", "https://audit.example.org", "f.secret", "file:/etc/hostname"},
+		"a variable":              {"sink", "f.name", "audit", "f.url", "https://audit.example.org", "f.secret", "env:HOME"},
+	} {
+		if code, body := add(fields[0], fields[1:]...); code != http.StatusForbidden || read() != before {
+			t.Errorf("%s: %d %s\n%s", what, code, body, read())
+		}
+	}
+	if code, body := add("sink", "f.name", "audit", "f.url", "https://audit.example.org", "f.secret", "FAKE-secret-for-tests-only"); code != http.StatusNoContent || !strings.HasPrefix(read(), before+"  - {name: audit, url: 'https://audit.example.org', secret: 'file:claybot.secrets/") {
 		t.Errorf("a sink: %d %s\n%s", code, body, read())
 	}
 	if code, body := add("mcp", "key", "files", "f.command", "nonesuch, --root"); code != http.StatusNoContent || !strings.Contains(read(), "mcp:\n  files: {command: [nonesuch, --root]}\n") {
@@ -75,6 +86,16 @@ func TestAddNodeOnThePage(t *testing.T) {
 	}
 	if got := read(); strings.Contains(got, "audit") || strings.Contains(got, "nonesuch") || strings.Contains(got, "gpt-5-mini") || strings.Contains(got, "night") || !strings.Contains(got, "first.jsonl") {
 		t.Errorf("after the undo:\n%s", got)
+	}
+	for _, set := range []string{`operators ["telegram:1"]`, "operators []"} {
+		cmd := exec.Command("claybot", append([]string{"config", "set"}, strings.Fields(set)...)...)
+		cmd.Dir, cmd.Env = g.dir, g.env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v %s", set, err, out)
+		}
+	}
+	if code, body := g.send("POST", "/ui/config/revert?n=12", "application/x-www-form-urlencoded", ""); code != http.StatusForbidden || strings.Contains(read(), "telegram:1") {
+		t.Errorf("an operator that the machine removed: %d %s\n%s", code, body, read())
 	}
 	code, body := g.send("POST", "/tokens", "application/json", `{"name":"ci","scope":"admin"}`)
 	_, after, _ := strings.Cut(body, `"token":"`)
