@@ -13,6 +13,8 @@ type Kind[C comparable] struct {
 	// Work works with a configuration until ctx is done, for a cause, or an error stops it; before it returns,
 	// it closes what it has opened. It calls up when the start has succeeded. ctx may be done from the beginning.
 	Work func(ctx context.Context, name string, c C, up func()) error
+	// Alone says that the nodes share nothing: one of Reconcile waits for the end of what had its name alone.
+	Alone bool
 	// Wait is how long Reconcile waits for what ends before it goes on; 0: not at all.
 	Wait time.Duration
 	// Ended is called by Reconcile for each configuration that has ended, or hangs, before anything takes its
@@ -128,6 +130,7 @@ func (s *Set[C]) node(name string) *life[C] {
 // Reconcile makes next the nodes of the set, all started, by the fewest calls. One whose configuration stays is
 // left alone, in whatever state. Those that are gone are stopped and deleted. One that has another configuration,
 // or is new, begins when all that end have ended: two of a name, or of what they share, never work at a time.
+// Nodes that are Alone wait for what had their name.
 // Reconcile returns then, or after the Wait of the Kind, the names that have another configuration or are new,
 // sorted; a start that fails is told by the state of its node alone.
 func (s *Set[C]) Reconcile(ctx context.Context, next map[string]C) (changed []string) {
@@ -142,6 +145,9 @@ func (s *Set[C]) Reconcile(ctx context.Context, next map[string]C) (changed []st
 		if s.kind.Ended != nil {
 			s.kind.Ended(t.name, !t.isOver() && ctx.Err() == nil)
 		}
+	}
+	if s.kind.Alone {
+		ending = nil // a node waits for the last stint of its name anyway
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -51,6 +51,38 @@ func TestReconcile(t *testing.T) {
 	})
 }
 
+// Nodes that share nothing wait for what had their name alone.
+func TestReconcileAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		var mu sync.Mutex
+		at := make(map[string]time.Duration)
+		start := time.Now()
+		set := nodes.NewSet(nodes.Kind[string]{Alone: true, Work: func(ctx context.Context, name, c string, up func()) error {
+			mu.Lock()
+			at[name+"="+c] = time.Since(start)
+			mu.Unlock()
+			up()
+			<-ctx.Done()
+			time.Sleep(3 * time.Second)
+			return nil
+		}})
+		var all sync.WaitGroup
+		all.Go(func() { _ = set.Run(ctx) })
+		set.Reconcile(ctx, map[string]string{"a": "1", "b": "1"})
+		time.Sleep(time.Second)
+		set.Reconcile(ctx, map[string]string{"b": "2", "c": "1"})
+		time.Sleep(time.Minute)
+		end()
+		all.Wait()
+		for what, want := range map[string]time.Duration{"a=1": 0, "b=1": 0, "b=2": 4 * time.Second, "c=1": time.Second} {
+			if got, began := at[what]; !began || got != want {
+				t.Errorf("%s began after %v, want %v", what, got, want)
+			}
+		}
+	})
+}
+
 // A start that fails, hangs or does not end leaves the others of a reconcile alone.
 func TestReconcileWithFailures(t *testing.T) {
 	broken := errors.New("broken")

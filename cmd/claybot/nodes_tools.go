@@ -64,7 +64,7 @@ func (b *toolbox) withheld(a claybot.Agent, spec tools.Spec, args json.RawMessag
 	if k == skillsNode {
 		what = "the skills"
 	}
-	if server := b.serverOf(a, spec); server != "" {
+	if server := b.serverOf(a, spec); server != "" && k == (nodes.Key{}) {
 		k, what = nodes.Key{Kind: nodes.MCP, Name: server}, "the tools of the MCP server "+server
 	}
 	err := withheld(orders, k, what)

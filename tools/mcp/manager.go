@@ -32,7 +32,7 @@ func New(cfg Config) *Manager {
 	if cfg.Pins == nil {
 		cfg.Pins = new(memoryPins)
 	}
-	m := &Manager{cfg: cfg, nodes: nodes.NewSet(nodes.Kind[*link]{Work: work})}
+	m := &Manager{cfg: cfg, nodes: nodes.NewSet(nodes.Kind[*link]{Work: work, Alone: true})}
 	m.Set(cfg.Servers)
 	return m
 }
