@@ -15,8 +15,8 @@ import (
 var ErrByHand = errors.New("change the file by hand")
 
 // Set returns the text of a file in which key has a value, which is YAML on one line or else
-// a plain text. All other lines stay as they are, comments included. It fails with ErrByHand
-// where the key stands within braces or in a list.
+// a plain text. All other lines stay as they are, comments included; a group within braces that has the key, or is to
+// have it, gets lines of its own. It fails with ErrByHand where the key stands in a list.
 func Set(text []byte, key, value string) ([]byte, error) {
 	value = oneLine(value)
 	return edited(text, key, &value)
@@ -155,10 +155,13 @@ func edited(text []byte, key string, value *string) ([]byte, error) {
 		return nil, syntaxError(FileName, text, err)
 	}
 	before, _ := old.(map[string]any)
+	if there, _ := f.find(names); value == nil && there < len(names) {
+		return text, nil
+	}
+	if f, err = newFile(opened(text, names)); err != nil {
+		return nil, err
+	}
 	if value == nil {
-		if there, _ := f.find(names); there < len(names) {
-			return text, nil
-		}
 		f.unset(names)
 	} else {
 		f.set(names, *value)

@@ -25,6 +25,11 @@ func TestEdit(t *testing.T) {
 		"the short key itself":   {"model: gpt-5 # good\n", "model.name", "gpt-6", "model: gpt-6 # good\n"},
 		"lines of Windows":       {"log: json\r\n", "log_level", "info", "log: json\r\nlog_level: info\r\n"},
 		"the same":               {"log: json\n", "log", "json", "log: json\n"},
+		"within braces":          {"telegram: {api_url: \"http://127.0.0.1:1\"} # my {bot}\nlog: json\n", "telegram.token", "env:BOT", "telegram: # my {bot}\n  api_url: \"http://127.0.0.1:1\"\n  token: env:BOT\nlog: json\n"},
+		"another within braces":  {"model: {name: gpt-5, prices: {x: {input: 1, output: 2}}}\n", "model.name", "gpt-6", "model:\n  name: gpt-6\n  prices: {x: {input: 1, output: 2}}\n"},
+		"deep within braces":     {"agents: {default: {max_steps: 3, prompt: \"ü, {a}\"}}\n", "agents.default.maxBatch", "2", "agents:\n  default:\n    max_steps: 3\n    prompt: \"ü, {a}\"\n    maxBatch: 2\n"},
+		"empty braces":           {"telegram: {}\n", "telegram.token", "env:BOT", "telegram:\n  token: env:BOT\n"},
+		"braces of lines":        {"telegram: {\n  api_url: x,\n  receive: poll}\n", "telegram.token", "env:BOT", "telegram:\n  api_url: x\n  receive: poll\n  token: env:BOT\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			after, err := Set([]byte(x.before), x.key, x.value)
@@ -45,6 +50,7 @@ func TestEdit(t *testing.T) {
 		"a short key":      {"model: gpt-5\nlog: json\n", "model.name", "log: json\n"},
 		"a missing one":    {"log: json", "log_level", "log: json"},
 		"in a missing one": {"log: json\n", "telegram.token", "log: json\n"},
+		"within braces":    {"model: {name: gpt-5, provider: openai}\n", "model.name", "model:\n  provider: openai\n"},
 	} {
 		t.Run("without "+name, func(t *testing.T) {
 			if after, err := Unset([]byte(x.before), x.key); err != nil || string(after) != x.after {
@@ -56,7 +62,7 @@ func TestEdit(t *testing.T) {
 
 func TestEditByHand(t *testing.T) {
 	for before, key := range map[string]string{
-		"model: {name: gpt-5}\n": "model.name",
+		"model: {name: gpt-5, # good\n  provider: openai}\n": "model.name",
 		"log: json\n---\n":       "log_level",
 		"log: json\n...\n":       "log_level",
 		"budgets:\n  - usd: 5\n": "budgets.usd",
