@@ -342,7 +342,11 @@ func (v SettingsView) faults(own claybot.Settings) map[string]string {
 			faults[field] = why
 		}
 	}
-	check(own.Model == "" || slices.Contains(v.Models, own.Model), "model", fmt.Sprintf("must be one of the configured models: %v.", v.Models))
+	models := "must be one of the configured models: " + strings.Join(v.Models, ", ") + "."
+	if len(v.Models) == 0 {
+		models = "cannot be chosen: no model is configured, so the demo model answers."
+	}
+	check(own.Model == "" || slices.Contains(v.Models, own.Model), "model", models)
 	check(own.Engine == "" || slices.Contains(v.Engines, own.Engine), "engine", fmt.Sprintf("must be one of %v.", v.Engines))
 	check(len(own.Approved) <= maxApproved, "approved", fmt.Sprintf("must have at most %d rules.", maxApproved))
 	for _, rule := range own.Approved {

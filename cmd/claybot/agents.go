@@ -157,6 +157,8 @@ func awake(agents []web.AgentView, since claybot.Time) (stay []web.AgentView, le
 type agentsCmd struct {
 	List   agentsListCmd   `cmd:"" default:"withargs" eg:"agents" help:"List the agents as a tree, subagents below their parents."`
 	Show   agentsShowCmd   `cmd:"" eg:"agents show AGENT" help:"Show an agent with its settings and permissions."`
+	Set    agentsSetCmd    `cmd:"" eg:"agents set AGENT maxSteps 20" help:"Change a setting of one agent."`
+	Unset  agentsUnsetCmd  `cmd:"" eg:"agents unset AGENT maxSteps" help:"Reset a setting of one agent to that of its profile."`
 	Stop   agentsStopCmd   `cmd:"" eg:"agents stop AGENT" help:"Stop the runs of an agent and its subagents."`
 	Reset  agentsResetCmd  `cmd:"" eg:"agents reset AGENT" help:"Reset the conversation of an agent."`
 	Delete agentsDeleteCmd `cmd:"" eg:"agents delete AGENT --yes" help:"Delete an agent; its files move to the quarantine."`
@@ -256,6 +258,7 @@ func (c agentsShowCmd) Run(e *env) error {
 		{"engine", now.Engine},
 		{"tools", fmt.Sprintf("%d of %d; claybot tools --agent %s lists them", len(now.Tools), len(v.Settings.Tools), a.ID)},
 	}...)
+	rows = append(rows, ownRows(v.Settings.Own)...)
 	var limits []string
 	if now.Permissions != nil {
 		limits = texts.Voice{}.Limits(*now.Permissions)

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/web"
+)
+
+type (
+	agentsSetCmd struct {
+		ID    claybot.AgentID `arg:"" help:"ID of the agent, as listed by agents."`
+		Key   string          `arg:"" help:"Setting: model, prompt, maxSteps, debounceMs, whenBusy, processBuffer, tools, engine, approved or permissions."`
+		Value string          `arg:"" help:"Value: a word, a number, or JSON for a list or a group."`
+	}
+	agentsUnsetCmd struct {
+		ID  claybot.AgentID `arg:"" help:"ID of the agent, as listed by agents."`
+		Key string          `arg:"" help:"Setting, as with set."`
+	}
+)
+
+// Run changes a setting of an agent.
+func (c agentsSetCmd) Run(e *env) error {
+	return e.changeAgent(c.ID, c.Key, settingJSON(c.Key, c.Value))
+}
+
+// Run resets a setting of an agent.
+func (c agentsUnsetCmd) Run(e *env) error {
+	return e.changeAgent(c.ID, c.Key, json.RawMessage("null"))
+}
+
+// settingJSON is the value of a setting as JSON. What is none is a text, as is the value of a setting that
+// is a text.
+func settingJSON(key, value string) json.RawMessage {
+	textual := slices.Contains([]string{"model", "prompt", "whenBusy", "processBuffer", "engine"}, key)
+	if !textual && json.Valid([]byte(value)) {
+		return json.RawMessage(value)
+	}
+	b, _ := json.Marshal(value) // a text always can be
+	return b
+}
+
+// changeAgent changes one setting of an agent, and says what it is now.
+func (e *env) changeAgent(id claybot.AgentID, key string, value json.RawMessage) error {
+	return reply(e, "PATCH", at(agentPath(id, "settings")), map[string]json.RawMessage{key: value}, func(v web.SettingsView) string {
+		now, set := ownSettings(v.Own)[key]
+		if !set {
+			return fmt.Sprintf("%s of %s is that of the profile %s.\n", key, id, v.Profile)
+		}
+		return fmt.Sprintf("%s of %s is %s.\n", key, id, now)
+	})
+}
+
+// ownSettings are the settings that an agent has of its own, as people read them, by name. What the daemon
+// keeps about them is left out.
+func ownSettings(own claybot.Settings) map[string]string {
+	var all map[string]json.RawMessage
+	b, _ := json.Marshal(own) // it always can be
+	_ = json.Unmarshal(b, &all)
+	shown := make(map[string]string)
+	for name, v := range all {
+		if name == "approvedBy" || name == "modelChoice" {
+			continue
+		}
+		if word := ""; json.Unmarshal(v, &word) == nil {
+			shown[name] = word
+			continue
+		}
+		shown[name] = string(v)
+	}
+	return shown
+}
+
+// ownRows are the settings that an agent has of its own.
+func ownRows(own claybot.Settings) (rows [][]string) {
+	all := ownSettings(own)
+	for i, name := range slices.Sorted(maps.Keys(all)) {
+		rows = append(rows, []string{[]string{"own settings", ""}[min(i, 1)], oneLine(name + ": " + strings.TrimSpace(all[name]))})
+	}
+	return rows
+}
