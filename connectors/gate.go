@@ -3,6 +3,7 @@ package connectors
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 )
 
@@ -18,7 +19,7 @@ type Gate struct {
 var errOff = errors.New("switched off by a bad setting")
 
 // correct is the next step for settings that switch a connector off.
-const correct = ". Correct it; claybot reads the file again by itself, and its environment when it starts."
+const correct = " Correct it; claybot reads the file again by itself, and its environment when it starts."
 
 // Off says why the connector must not reach its platform; empty while it may.
 func (g Gate) Off() string {
@@ -84,4 +85,9 @@ func (g Gate) Health(h Health) Health {
 }
 
 // SwitchedOff is the health of a connector that a setting switches off.
-func SwitchedOff(why string) Health { return Health{State: StateStopped, Err: why + correct} }
+func SwitchedOff(why string) Health {
+	if !strings.HasSuffix(why, "?") {
+		why += "."
+	}
+	return Health{State: StateStopped, Err: why + correct}
+}

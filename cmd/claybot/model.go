@@ -16,6 +16,7 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/anthropic"
 	"github.com/claybot/claybot/llm/demo"
@@ -218,7 +219,7 @@ func (m offModel) Chat(context.Context, llm.Request) (llm.Response, error) {
 }
 
 func (m offModel) refusal() *llm.Error {
-	return &llm.Error{Class: llm.Off, Agent: m.agent, Text: m.why + ". " + correctModel}
+	return &llm.Error{Class: llm.Off, Agent: m.agent, Text: connectors.SwitchedOff(m.why).Err}
 }
 
 // health returns the status of the configured model that failed last and has not answered
@@ -231,7 +232,7 @@ func (m *models) health(c configs.Config) overview.ModelStatus {
 		st.LastOK, _, _ = w.health()
 	}
 	if why := c.Model.Off(); why != "" {
-		st.Err = why + ". " + correctModel
+		st.Err = connectors.SwitchedOff(why).Err
 		return st
 	}
 	var last time.Time
