@@ -83,6 +83,8 @@ func (c nodeArg) call(e *env, call string) error {
 	path := "/nodes/" + strings.Join([]string{k.Kind, url.PathEscape(k.Name), call}, "/")
 	done, err := ask[web.NodeDone](e, "POST", to(path), nil)
 	switch {
+	case err != nil && strings.Contains(err.Error(), nothingToAsk):
+		return usageError{err}
 	case err != nil:
 		return err
 	case !done.OK:

@@ -121,11 +121,14 @@ func (d nodeDesk) node(ctx context.Context, k nodes.Key) (nodes.View, error) {
 	return all[i], nil
 }
 
+// nothingToAsk ends what is said of a node without a test.
+const nothingToAsk = " has nothing to ask; claybot nodes shows how it does"
+
 // cannot says why a node has no such call.
 func cannot(n nodes.View, call string) string {
 	switch {
 	case call == nodes.Test:
-		return n.Key.String() + " has nothing to ask; claybot nodes shows how it does"
+		return n.Key.String() + nothingToAsk
 	case call == nodes.Restart && restartFor(n) != "":
 		return n.Key.String() + " has nothing to restart: " + restartFor(n)
 	case n.Kind == nodes.Connector && len(n.Can) == 0:
@@ -241,6 +244,9 @@ func (d *daemon) testModel(ctx context.Context, name string) error {
 		}
 		if !errors.Is(ctx.Err(), context.Canceled) {
 			d.models.of(p.Model).tested(err)
+		}
+		if _, problem := d.models.state(p.Model); err != nil && problem.code != "" {
+			err = fmt.Errorf("%w; next: %s", err, cmp.Or(problem.next(), nextOf(problem.code)))
 		}
 		return err
 	}
