@@ -319,6 +319,39 @@ func (c *Connectors) separate(r *reader) {
 	}
 }
 
+// CodeMalformed is the code of a token or key that does not have its form.
+const CodeMalformed = "credential-malformed"
+
+// Malformed returns the first credential of an instance that does not have its form.
+func (i Instance) Malformed() (name string, c Credential, ok bool) {
+	for n, c := range i.Settings.Credentials() {
+		if v := c.Value.Value(); v != "" && c.Form != nil && !c.Form.MatchString(v) {
+			return i.Names()[n], c, true
+		}
+	}
+	return "", Credential{}, false
+}
+
+// WrongCredentials switches off every connector with a credential that its platform could only refuse, and
+// says so.
+func (c *Config) WrongCredentials() []Warning {
+	r := new(reader)
+	for _, i := range c.Connectors.Instances() {
+		if name, wrong, ok := i.Malformed(); ok && i.Settings.Off() == "" {
+			why := name + " is malformed"
+			for n, other := range i.Settings.Credentials() {
+				if other.Form != nil && other.Form.MatchString(wrong.Value.Value()) {
+					why += ", and looks like " + i.Names()[n] + ": swap the two"
+				}
+			}
+			c.Connectors.refuse(r, i, why)
+			w := &r.warnings[len(r.warnings)-1]
+			w.code, w.Next = CodeMalformed, wrong.Where
+		}
+	}
+	return r.warnings
+}
+
 // reachable switches off every instance whose platform cannot send it anything: it takes requests, and
 // has no address for them.
 func (c *Connectors) reachable(r *reader, http HTTP) {

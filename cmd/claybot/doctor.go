@@ -201,6 +201,9 @@ func (d *doctor) settings(e *env, warnings []configs.Warning) {
 		d.ok("read " + d.config.Source.File)
 	}
 	for _, w := range warnings {
+		if w.Code() == configs.CodeMalformed {
+			continue // the check of its connector says so
+		}
 		level := postgres.LevelWarning
 		if w.Off {
 			level = postgres.LevelProblem

@@ -44,7 +44,7 @@ func TestReconnectUnderLoad(t *testing.T) {
 	t.Cleanup(app.Close)
 	token := filepath.Join(t.TempDir(), "token")
 	issue := func(n int) {
-		text := fmt.Sprintf("1234567:FAKE-token-number-%d", n)
+		text := fmt.Sprintf("1234567:FAKE-token-of-number-%d", n)
 		bot.Reissue(text)
 		if err := os.WriteFile(token, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -115,7 +115,7 @@ func TestReconnectUnderLoad(t *testing.T) {
 // An account that a connector keeps, because its new one was refused, is given to no other: both
 // stay as they are.
 func TestExchangedAccounts(t *testing.T) {
-	first, second := telegramtest.New(telegramtest.Config{Token: "111:FAKE-token"}), telegramtest.New(telegramtest.Config{Token: "222:FAKE-token"})
+	first, second := telegramtest.New(telegramtest.Config{Token: "11111:FAKE-token-for-the-tests"}), telegramtest.New(telegramtest.Config{Token: "22222:FAKE-token-for-the-tests"})
 	t.Cleanup(first.Close)
 	t.Cleanup(second.Close)
 	urls := make([]string, 2)
@@ -129,20 +129,20 @@ func TestExchangedAccounts(t *testing.T) {
 		text := fmt.Sprintf("model: demo\nconnectors:\n  a: {type: telegram, token: env:A, api_url: '%s'}\n  b: {type: telegram, token: env:B, api_url: '%s'}\n", urls[ua], urls[ub])
 		return text, map[string]string{"A": a, "B": b}
 	}
-	text, vars := file("111:FAKE-token", "222:FAKE-token", 0, 1)
+	text, vars := file("11111:FAKE-token-for-the-tests", "22222:FAKE-token-for-the-tests", 0, 1)
 	h := startDaemon(t, text, vars)
 	a, b := h.daemon.roster.of("a"), h.daemon.roster.of("b")
-	h.reload(file("222:FAKE-token", "333:FAKE-token", 1, 0))
+	h.reload(file("22222:FAKE-token-for-the-tests", "33333:FAKE-token-for-the-tests", 1, 0))
 	if h.daemon.roster.of("a") != a || h.daemon.roster.of("b") != b {
 		t.Error("a connector was replaced")
 	}
-	for _, want := range []string{"connector a keeps its old settings: the new ones were refused: the connector b still has that account", "connector b keeps its old settings"} {
+	for _, want := range []string{"connector a goes on with its old settings, because the new ones were refused: the connector b still has that account", "connector b goes on with its old settings"} {
 		if st := h.get("/status"); !strings.Contains(st, want) {
 			t.Errorf("the status is %s, want %q", st, want)
 		}
 	}
-	h.reload(file("222:FAKE-token", "111:FAKE-token", 1, 0))
-	if h.daemon.roster.of("a") == a || h.daemon.roster.of("b") == b || strings.Contains(h.get("/status"), "keeps its old settings") {
+	h.reload(file("22222:FAKE-token-for-the-tests", "11111:FAKE-token-for-the-tests", 1, 0))
+	if h.daemon.roster.of("a") == a || h.daemon.roster.of("b") == b || strings.Contains(h.get("/status"), "goes on with its old settings") {
 		t.Error("the two did not exchange their accounts")
 	}
 	if err := first.WaitCalls(h.ctx, "getUpdates", first.Calls("getUpdates")+1); err != nil {
