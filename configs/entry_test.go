@@ -97,7 +97,7 @@ func TestAdd(t *testing.T) {
 	if got, err := Add([]byte("model: gpt-5\n"), "model.fallback", "{name: b}"); err != nil || string(got) != "model:\n  name: gpt-5\n  fallback: [{name: b}]\n" {
 		t.Errorf("a group that is written as a value: %q, %v", got, err)
 	}
-	if got, err := Add([]byte("agents: {default: {max_steps: 3}}\n"), "agents.sales", "{match: [web]}"); !errors.Is(err, ErrByHand) {
+	if got, err := Add([]byte("agents: {default: {max_steps: 3}}\n"), "agents.sales", "{match: [web]}"); err != nil || string(got) != "agents:\n  default: {max_steps: 3}\n  sales:\n    match: [web]\n" {
 		t.Errorf("a group within braces: %q, %v", got, err)
 	}
 	for _, text := range []string{"relay: none\n", "relay:\n  a: b\n"} {

@@ -92,6 +92,13 @@ func (m Model) Demo() bool {
 	return m.Name == DemoModel || m.Name == "" && m.BaseURL == "" && m.Off() == "" && len(m.Credentials()) == 0
 }
 
+// Keyless reports whether the model is asked at its provider, which takes no request without a key, and has
+// no key.
+func (m Model) Keyless() bool {
+	p, ok := llm.PresetNamed(cmp.Or(m.Provider, m.API()))
+	return ok && p.Key != "" && ownAddress(m.BaseURL, m.API()) && !m.Demo() && m.Off() == "" && len(m.Credentials()) == 0 && len(m.Headers) == 0
+}
+
 // API returns the API that the model uses, ProviderOpenAI or ProviderAnthropic: that of Provider if set. Otherwise it is
 // Anthropic's if BaseURL is Anthropic's, or if BaseURL is empty and the name begins with claude.
 func (m Model) API() string {

@@ -270,6 +270,7 @@ func routeProfile(r *reader, at place, p Profile, c *Config) []string {
 		r.seal(c, "agents", before)
 	case len(p.Match) == 0:
 		r.warn(at, "has no match: only API clients that name it use it; for chats, add match: [telegram] or the like")
+		r.warnings[len(r.warnings)-1].advice = true
 	}
 	return slices.DeleteFunc(p.Match, func(match string) bool {
 		owner, taken := c.Agents.routes[match]

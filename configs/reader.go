@@ -26,11 +26,12 @@ type Warning struct {
 	Next string // what to do about it, where that is more than to correct it
 	Off  bool   // something is switched off by it, as the text says
 
-	code  string // see Code; empty: CodeValue
-	meant string // the path of Near, as Keys lists it; empty in an entry of a list
-	slip  bool   // the key is Near mistyped, nothing else, and little hangs on it, see mild
-	path  string // of the key that switched something off
-	fault string // of models, where it is not known whether there are any
+	code   string // see Code; empty: CodeValue
+	meant  string // the path of Near, as Keys lists it; empty in an entry of a list
+	advice bool   // see Advice
+	slip   bool   // the key is Near mistyped, nothing else, and little hangs on it, see mild
+	path   string // of the key that switched something off
+	fault  string // of models, where it is not known whether there are any
 }
 
 // Group is the group of keys that the warning switches off, or a part of; empty where
@@ -106,6 +107,20 @@ func (w Warning) String() string {
 	}
 	return s
 }
+
+// Refusal is the warning as a refusal of a text that is not written says it: without the line there, and
+// without what it would switch off.
+func (w Warning) Refusal() string {
+	w.File = ""
+	w.Text = strings.TrimSuffix(w.Text, "; ignored")
+	if at := strings.LastIndex(w.Text, "; "); at >= 0 && strings.HasSuffix(w.Text, until) {
+		w.Text = w.Text[:at]
+	}
+	return w.String()
+}
+
+// Advice reports whether the warning is about what is allowed, and holds as it is written.
+func (w Warning) Advice() bool { return w.advice }
 
 // A place is where a setting was written.
 type place struct {

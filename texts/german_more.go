@@ -138,6 +138,7 @@ var germanMore = map[string]string{
 	"a sink of events does not take them":                         "ein Ziel nimmt keine Ereignisse an",
 	"an MCP server does not work":                                 "ein MCP-Server funktioniert nicht",
 	"this machine lacks what an MCP server with where: host runs": "diesem Rechner fehlt, was ein MCP-Server mit where: host ausführt",
+	"the web page cannot listen at its address":                   "die Webseite kann an ihrer Adresse keine Verbindungen annehmen",
 	"a connector does not work":                                   "eine Verbindung funktioniert nicht",
 	"the service refuses a token or key":                          "der Anbieter lehnt ein Token oder einen Schlüssel ab",
 	"the server of a model does not answer":                       "der Server eines Modells antwortet nicht",

@@ -67,13 +67,17 @@ func guarded(c configs.Config) error {
 func warningLines(all []configs.Warning) string {
 	var b strings.Builder
 	for _, w := range all {
-		b.WriteString(w.String())
-		if w.Next != "" {
-			b.WriteString("; next: " + w.Next)
-		}
-		b.WriteByte('\n')
+		b.WriteString(withNext(w.String(), w) + "\n")
 	}
 	return b.String()
+}
+
+// withNext is a text about a warning with the next step, if it has one.
+func withNext(text string, w configs.Warning) string {
+	if w.Next != "" {
+		text += "; next: " + w.Next
+	}
+	return text
 }
 
 type configShowCmd struct {
@@ -174,6 +178,7 @@ func (c configSetCmd) Run(e *env) error {
 	case !changed:
 		return e.text(fmt.Sprintf("%s is set to that already.\n", c.Key))
 	}
+	fmt.Fprint(e.err, warningLines(f.keyless(e, []string{c.Key})))
 	return f.reload(e)
 }
 
@@ -232,7 +237,17 @@ func (f *configFile) apply(e *env, keys []string, next []byte) error {
 	if err := f.change(e, keys, next); err != nil {
 		return err
 	}
+	fmt.Fprint(e.err, warningLines(f.keyless(e, keys)))
 	return f.reload(e)
+}
+
+// keyless warns of a model without a key, where keys of the model were changed.
+func (f *configFile) keyless(e *env, keys []string) (all []configs.Warning) {
+	c, _, err := f.load(e, f.text)
+	if err == nil && c.Model.Keyless() && slices.ContainsFunc(keys, configs.Warning{Key: "model"}.Concerns) {
+		all = append(all, configs.Warning{Key: "model", Text: noKey(c.Model), Next: setKey})
+	}
+	return all
 }
 
 // change checks the next text of the file, writes it, and says so.
@@ -254,6 +269,7 @@ func (f *configFile) change(e *env, keys []string, next []byte) error {
 		fmt.Fprintf(&b, "%s: %s: %s, was %s\n", f.path, c.Key, orNone(c.After), orNone(c.Before))
 	}
 	for _, origin := range f.shadows(e, keys) {
+		f.shadowed = true
 		b.WriteString(origin + " is set here as well, and wins over the file.\n")
 	}
 	if err := e.text(b.String()); err != nil {
@@ -287,17 +303,28 @@ func (f *configFile) check(e *env, keys []string, next []byte) ([]configs.Warnin
 	}
 	fresh := slices.DeleteFunc(warnings, func(w configs.Warning) bool { return was[w.Key+": "+w.Text] })
 	refused := slices.ContainsFunc(fresh, func(w configs.Warning) bool {
-		return w.Off || w.File != "" && slices.ContainsFunc(keys, func(key string) bool { return w.Concerns(key) })
+		return w.Off || w.File != "" && !w.Advice() && slices.ContainsFunc(keys, func(key string) bool { return w.Concerns(key) })
 	})
 	switch {
 	case refused:
-		return fresh, configError{errors.New("nothing was changed: " + strings.TrimSuffix(warningLines(fresh), "\n"))}
+		return fresh, configError{&configRefusal{fresh}}
 	case c.CheckLocal() != nil:
 		return fresh, configError{fmt.Errorf("nothing was changed: %w", c.CheckLocal())}
 	case guarded(c) != nil && !open:
 		return fresh, configError{fmt.Errorf("nothing was changed: %w", guarded(c))}
 	}
 	return fresh, nil
+}
+
+// A configRefusal is of a change that makes settings not valid.
+type configRefusal struct{ warnings []configs.Warning }
+
+func (r *configRefusal) Error() string {
+	all := make([]string, len(r.warnings))
+	for i, w := range r.warnings {
+		all[i] = withNext(w.Refusal(), w)
+	}
+	return "nothing was changed: " + strings.Join(all, "\n")
 }
 
 // shadows are the flags and variables that set any of the keys as well.
@@ -378,6 +405,9 @@ func (f *configFile) outcome(r *reloaded) (string, error) {
 		return "", configError{errors.New(text)}
 	}
 	text := "The running daemon has applied it."
+	if f.shadowed { // it may have been started without what wins here
+		text = "The running daemon has read the file."
+	}
 	if len(r.Restart) > 0 {
 		text = "The running daemon has read it. These need a restart: " + strings.Join(r.Restart, ", ")
 	}

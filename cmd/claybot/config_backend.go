@@ -36,6 +36,8 @@ func configProblem(key string, err error) error {
 		return problem
 	case errors.Is(err, errStale):
 		return web.ErrConfigStale
+	case errors.As(err, &usage) && errors.Is(usage.error, errNoChange):
+		return &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such change.", Fix: "List them with GET /config/history."}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &web.Problem{Status: http.StatusServiceUnavailable, Code: "busy", Wait: 1, Message: "Another process is changing the configuration file."}
 	case errors.As(err, &system):
@@ -268,7 +270,7 @@ func (d configDesk) finish(ctx context.Context, f *configFile, key string, next 
 	if err != nil {
 		return out, err
 	}
-	for _, w := range warnings {
+	for _, w := range append(warnings, f.keyless(d.env, []string{key})...) {
 		out.Warnings = append(out.Warnings, w.String())
 	}
 	if !recorded {

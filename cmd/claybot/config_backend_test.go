@@ -106,7 +106,9 @@ func TestConfigAPI(t *testing.T) {
 			t.Errorf("%s: the answer has the secret: %s", path, got)
 		}
 	}
-	h.config(400, "POST", "/config/history/99/revert", "", "", nil)
+	if got := h.config(404, "POST", "/config/history/99/revert", "", "", nil); !strings.Contains(got, `"not_found"`) {
+		t.Errorf("a change that there is not: %s", got)
+	}
 	if text() != was {
 		t.Errorf("the file is %q", text())
 	}

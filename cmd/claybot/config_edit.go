@@ -113,7 +113,7 @@ func (c configEditCmd) review(e *env, f *configFile, next []byte, answers *bufio
 		_, faulty = f.check(e, keys, next)
 	}
 	if faulty != nil {
-		fmt.Fprintf(e.err, "claybot: %s\n", plain(faulty.Error()))
+		fmt.Fprintf(e.err, "claybot: %s\n", plain(faultOf(faulty)))
 		answer, err := e.choice(answers, "Edit again? [Y/n] ", c.Yes)
 		if err != nil || answer == "n" {
 			return nil, false, errors.Join(configError{errGivenUp}, err)
@@ -131,6 +131,14 @@ func (c configEditCmd) review(e *env, f *configFile, next []byte, answers *bufio
 		return nil, true, nil
 	}
 	return keys, false, nil
+}
+
+// faultOf says what is not valid in a text that is edited again or given up, with its lines.
+func faultOf(err error) string {
+	if refused, ok := errors.AsType[*configRefusal](err); ok {
+		return strings.TrimSuffix(warningLines(refused.warnings), "\n")
+	}
+	return strings.TrimPrefix(err.Error(), "nothing was changed: ")
 }
 
 // changedKeys is configs.Changed for a file that may be broken before: then all its keys are new.

@@ -29,6 +29,8 @@ type configFile struct {
 	text  []byte   // nil for a file that does not exist
 	log   *os.File // the history, see lock
 	by    string   // who changes it
+
+	shadowed bool // what was changed is set elsewhere as well, which wins
 }
 
 // configFile reads the file that would be loaded. One that is missing is created by a change.
@@ -288,6 +290,8 @@ func (c configRevertCmd) Run(e *env) error {
 	return f.apply(e, []string{key}, next)
 }
 
+var errNoChange = errors.New("there is no such change; claybot config history lists them")
+
 // A pastError is of a change that cannot be undone any more.
 type pastError struct{ error }
 
@@ -302,7 +306,7 @@ func (f *configFile) reverted(n int) (key string, next []byte, err error) {
 		n = len(all)
 	}
 	if n < 1 || n > len(all) {
-		return "", nil, usageError{errors.New("there is no such change; claybot config history lists them")}
+		return "", nil, usageError{errNoChange}
 	}
 	x := all[n-1]
 	if now := written(f.text, x.Key); orNone(now) != orNone(x.After) {

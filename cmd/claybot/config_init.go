@@ -22,7 +22,7 @@ func (configSchemaCmd) Run(e *env) error {
 // starterFile is what claybot config init writes.
 const starterFile = `# The configuration of claybot. Every key has a default: keep what you need.
 # All keys: docs/configuration.md, or: claybot config show
-# Check it: claybot config check. A running daemon reads it again by: claybot config set
+# Check it: claybot config check. A running daemon reads it again by itself.
 
 # The model that answers. Its key comes from OPENAI_API_KEY or ANTHROPIC_API_KEY.
 # Without a model, a built-in demo answers.
@@ -40,7 +40,7 @@ access:
 #budgets:
 #  - {per: owner, every: day, usd: 2}
 
-# Where agents run commands: docker, or off.
+# Where agents run commands: docker, local (on this machine), or off.
 #workspaces: docker
 
 # How all agents behave.

@@ -98,7 +98,7 @@ var doctorCodes = []doctorCode{
 	{"access-open", "anyone may use the bot", "", false},
 	{"access-unlimited", "anyone may use the bot, as often as they like", "", false},
 	{"http-exposed", "the web page would be open to other machines without encryption", "", false},
-	{"http-unusable", "the web page cannot listen at its address", "", false},
+	{"http-unusable", "the web page cannot listen at its address", "", inChats},
 	{"proxy-without-host", "there is a proxy, and claybot does not know its host name", "", false},
 	{"budget-none", "no budget limits a person", "", false},
 
@@ -164,7 +164,7 @@ var doctorCodes = []doctorCode{
 	{"skills-missing", "the folder of skills does not exist", "make the folder, or correct skills_dir with: claybot config set skills_dir", false},
 	{"mcp-failing", "an MCP server does not work", "look at it with: claybot mcp list", inChats},
 	{"mcp-program-missing", "this machine lacks what an MCP server with where: host runs", "", inChats},
-	{"connector-failing", "a connector does not work", "correct that; then look at it with: claybot status", inChats},
+	{"connector-failing", "a connector does not work", "correct that; then look whether it works with: claybot doctor --online", inChats},
 	{"webhook-refused", "claybot refused requests to a webhook", "correct the secret or the scheme of their source; see docs/webhooks.md", false},
 
 	{"connector-off", "a connector is off because of its settings", "", false},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
@@ -46,7 +47,7 @@ func (d *daemon) findings(st overview.Status) []overview.Finding {
 	d.settingFindings(l, st)
 	d.flowFindings(l)
 	for _, x := range st.Connectors {
-		connectorFindings(l, x)
+		d.connectorFindings(l, x)
 	}
 	if why := skillsMissing(d.config.Load()); why != "" {
 		l.wrong("skills", texts.Part{}, overview.LevelWarning, "skills-missing", why, "")
@@ -125,15 +126,36 @@ func (d *daemon) flowFindings(l *findingList) {
 	}
 }
 
+// The next steps for connectors that fail and try again by themselves, and for those that settings switch off.
+const (
+	keepsTrying      = "claybot tries again by itself; if it stays so, run: claybot doctor --online"
+	connectorOffNext = "correct it; claybot reads the file again by itself, and its environment when it starts"
+)
+
 // connectorFindings are about a connector. Operators have another notice of one that has stopped.
-func connectorFindings(l *findingList, x overview.ConnectorStatus) {
+func (d *daemon) connectorFindings(l *findingList, x overview.ConnectorStatus) {
 	part := texts.Part{Kind: texts.PartConnector, Name: x.Name}
 	broken := x.Held != "" || !x.Well() && x.Err != ""
-	switch {
+	next := ""
+	if x.Held == "" && x.State == connectors.StateFailing {
+		next = keepsTrying
+	}
+	switch off := d.config.Load().Connectors.Off(x.Name); {
+	case off != "" && x.State == connectors.StateStopped:
+		code, next := "connector-off", connectorOffNext
+		if s, ok := d.config.Load().Connectors.Instance(x.Name); ok {
+			if _, wrong, malformed := (configs.Instance{Name: x.Name, Settings: s}).Malformed(); malformed {
+				code, next = configs.CodeMalformed, wrong.Where
+			}
+		}
+		l.wrong(x.Name, texts.Part{}, overview.LevelProblem, code, "it is off: "+off, next)
+	case broken && x.Name == "web":
+		text, next, _ := strings.Cut(x.Err, "; ")
+		l.wrong(x.Name, part, overview.LevelProblem, "http-unusable", text, next)
 	case broken && x.Held == "" && (x.State == connectors.StateStopped || !x.Lapsed()):
-		l.wrong(x.Name, texts.Part{}, overview.LevelProblem, "connector-failing", connectorLine(x), "")
+		l.wrong(x.Name, texts.Part{}, overview.LevelProblem, "connector-failing", connectorLine(x), next)
 	case broken:
-		l.wrong(x.Name, part, overview.LevelProblem, "connector-failing", connectorLine(x), "")
+		l.wrong(x.Name, part, overview.LevelProblem, "connector-failing", connectorLine(x), next)
 	case x.State == connectors.StateLive:
 		l.works(x.Name, part)
 	}
@@ -197,6 +219,8 @@ func (d *daemon) modelFindings(l *findingList) {
 			l.wrong(what, part, problem.level(), problem.code, problem.text, problem.next())
 		case ok:
 			l.works(what, part)
+		case m.Keyless():
+			l.wrong(what, part, overview.LevelWarning, "model-no-key", noKey(m), setKey)
 		}
 	}
 }

@@ -175,8 +175,9 @@ func (d *doctor) instances(ctx context.Context) bool {
 	all := d.config.Connectors.Instances()
 	for _, i := range all {
 		d.what = i.Name
-		if why := i.Settings.Off(); why != "" {
-			d.problem("connector-off", "it is off: "+why, "correct it; claybot reads the file again by itself, and its environment when it starts")
+		_, _, malformed := i.Malformed()
+		if why := i.Settings.Off(); why != "" && !malformed {
+			d.problem("connector-off", "it is off: "+why, connectorOffNext)
 			continue
 		}
 		var needed []credential
@@ -231,7 +232,7 @@ func (d *doctor) model(context.Context) bool {
 		all = append(all, credential{k.String(), k, nil, "give it a value"})
 	}
 	if len(all) == 0 {
-		return d.warn("model-no-key", "calls to "+m.ID()+" use no key", "set OPENAI_API_KEY or ANTHROPIC_API_KEY, unless the server needs none")
+		return d.warn("model-no-key", noKey(m), setKey)
 	}
 	return d.credentials(all...)
 }
@@ -250,7 +251,7 @@ func (d *doctor) credentials(all ...credential) bool {
 		case strings.TrimSpace(v) != v || strings.ContainsAny(v, " \t\r\n\"'"):
 			good = d.problem("credential-quoted", name+" contains spaces or quotes", c.where+", and set it without them") && false
 		case c.form != nil && !c.form.MatchString(v):
-			good = d.problem("credential-malformed", name+" is malformed", c.where) && false
+			good = d.problem(configs.CodeMalformed, name+" is malformed", c.where) && false
 		}
 	}
 	if !good {

@@ -115,8 +115,17 @@ func doubtful(c configs.Config) (all []string) {
 	if c.Access.Mode == configs.AccessOpen {
 		all = append(all, "access is open: anyone who finds this bot can use it and spend your money; set CLAYBOT_ACCESS=pairing to restrict it")
 	}
+	if c.Model.Keyless() {
+		all = append(all, noKey(c.Model)+"; "+setKey)
+	}
 	return all
 }
+
+// noKey says that a provider is asked without a key.
+func noKey(m configs.Model) string { return "calls to " + m.ID() + " use no key" }
+
+// setKey is the next step for a model without a key.
+const setKey = "set OPENAI_API_KEY or ANTHROPIC_API_KEY, unless the server needs none"
 
 // warn logs settings that are allowed and seldom intended.
 func (s *settings) warn() {

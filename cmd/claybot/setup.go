@@ -192,7 +192,7 @@ var commands = lazyregexp.New(`\bclaybot (setup|serve|stop|status|doctor|config|
 // files.
 func (s *setup) here(text string) string {
 	flags := ""
-	for _, f := range []struct{ name, value string }{{"--config", s.Config}, {"--data-dir", s.DataDir}} {
+	for _, f := range []struct{ name, value string }{{"--config", s.Config}, {"--data-dir", s.DataDir}, {"--http", s.HTTP}} {
 		if f.value != "" {
 			flags += " " + f.name + " " + shellWord(f.value)
 		}
@@ -309,7 +309,7 @@ func (s *setup) secretOf(flag, ref string) (secret, reference string, err error)
 			name, err = filepath.Abs(name) // in the file it would be beside that
 		}
 		if err != nil {
-			return "", "", fmt.Errorf("--%s: %w", flag, err)
+			return "", "", fmt.Errorf("--%s: %w; give env:NAME, file:PATH, or - for the standard input", flag, err)
 		}
 		secret, reference = string(b), "file:"+name
 	}

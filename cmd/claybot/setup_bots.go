@@ -17,7 +17,7 @@ func (s *setup) token(config configs.Config, b botStep, ref string) (made settin
 	if ref != "" {
 		secret, reference, err := s.secretOf(flag, ref)
 		if err == nil && !b.form.MatchString(secret) {
-			err = fmt.Errorf("--%s: %s does not hold such a token; copy it again", flag, ref)
+			err = fmt.Errorf("--%s: %s does not hold the token of a bot", flag, ref)
 		}
 		if err == nil {
 			found, err = s.bot(config, b.name, secret)

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -256,6 +257,12 @@ func (b *configPages) change(r *http.Request, c web.ConfigEdit) (string, error) 
 		return "", web.ErrConfigStale
 	}
 	out, err := b.config.ChangeConfig(r.Context(), c)
+	var problem *web.Problem
+	if errors.As(err, &problem) && problem.Message != "" && problem.Message == problem.Fields["value"] { // the field shows it
+		once := *problem
+		once.Message = configRefused
+		err = &once
+	}
 	return appliedWords(out), err
 }
 

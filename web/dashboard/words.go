@@ -481,5 +481,6 @@ const (
 	configNoKeyFix     = "It may have been removed. Choose one from the list."
 	configHistoryTitle = "History of the settings"
 	configHidden       = "(secret)" // what the configuration shows for a secret
+	configRefused      = "The value is not valid."
 	configWins         = "%s is set as well, and wins over the file."
 )
