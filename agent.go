@@ -2,6 +2,8 @@ package claybot
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -265,6 +267,22 @@ type Settings struct {
 	// Permissions narrow what the agent may do; nil: as the profile says. In stored
 	// settings the allowed tools are in Tools.
 	Permissions *Permissions `json:"permissions,omitempty"`
+}
+
+// Clone returns a copy that shares nothing with s: decoding JSON into it leaves s as it is.
+func (s Settings) Clone() Settings {
+	if s.DebounceMS != nil {
+		s.DebounceMS = new(*s.DebounceMS)
+	}
+	if s.ModelChoice != nil {
+		s.ModelChoice = new(*s.ModelChoice)
+		s.ModelChoice.Before = slices.Clone(s.ModelChoice.Before)
+	}
+	if s.Permissions != nil {
+		s.Permissions = new(s.Permissions.Clone())
+	}
+	s.Tools, s.Approved, s.ApprovedBy = slices.Clone(s.Tools), slices.Clone(s.Approved), maps.Clone(s.ApprovedBy)
+	return s
 }
 
 // Permitted returns the permissions that s sets, with the tools of s.

@@ -271,7 +271,7 @@ func (s *Profiles) Settings(ctx context.Context, id claybot.AgentID) (SettingsVi
 	if err != nil {
 		return SettingsView{}, fmt.Errorf("read agent %s: %w", id, err)
 	}
-	p, own := s.Of(id, agent.Descriptor), s.settings.of(id)
+	p, own := s.Of(id, agent.Descriptor), s.settings.of(id).Clone() // the caller may change it
 	limits, err := s.permitted(ctx, agent, own)
 	if err != nil {
 		return SettingsView{}, err
@@ -279,7 +279,7 @@ func (s *Profiles) Settings(ctx context.Context, id claybot.AgentID) (SettingsVi
 	debounce := p.Policy.Debounce.Milliseconds()
 	v := SettingsView{Profile: p.Name, Own: own, Now: claybot.Settings{
 		Model: p.Model, Prompt: cmp.Or(own.Prompt, p.Prompt), MaxSteps: cmp.Or(own.MaxSteps, p.MaxSteps),
-		Engine: cmp.Or(p.Engine, claybot.EngineReact), Approved: own.Approved, DebounceMS: &debounce, WhenBusy: string(p.Policy.WhenBusy), ProcessBuffer: string(p.Policy.ProcessBuffer),
+		Engine: cmp.Or(p.Engine, claybot.EngineReact), Approved: slices.Clone(own.Approved), DebounceMS: &debounce, WhenBusy: string(p.Policy.WhenBusy), ProcessBuffer: string(p.Policy.ProcessBuffer),
 	}}
 	v.Engines = s.Engines()
 	if s.Models != nil {

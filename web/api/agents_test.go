@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -195,6 +196,12 @@ func TestSettings(t *testing.T) {
 	v := get()
 	if v.Now.Model != "other" || v.Own.DebounceMS == nil || *v.Own.DebounceMS != 5 || v.Now.WhenBusy != "injectAfterTools" || len(v.Own.Tools) != 1 || v.Own.Tools[0] != "ask_user" {
 		t.Errorf("settings %+v", v)
+	}
+	for _, bad := range []string{`{"debounceMs":-1}`, `{"approved":["x"],"maxSteps":-1}`, `{"approvedBy":{"shell":{"by":"x"}},"maxSteps":-1}`, `{"modelChoice":{"by":"x"},"maxSteps":-1}`} {
+		r.ask("PATCH", "/agents/"+agent+"/settings", bad, http.StatusBadRequest, nil)
+		if after := get(); !reflect.DeepEqual(after, v) {
+			t.Errorf("%s was refused and made %+v of %+v", bad, after, v)
+		}
 	}
 	r.ask("PATCH", "/agents/"+agent+"/config", `{"model":null,"debounceMs":null,"tools":null,"maxSteps":7}`, http.StatusOK, nil)
 	if v = get(); v.Now.Model != "script" || v.Own.DebounceMS != nil || v.Own.Tools != nil || v.Own.MaxSteps != 7 || v.Own.WhenBusy != "injectAfterTools" {

@@ -57,11 +57,8 @@ func (s settings) change(r *http.Request, in map[string]json.RawMessage) (out we
 			text = json.RawMessage(zero)
 		}
 		one, _ := json.Marshal(map[string]json.RawMessage{name: text}) // was JSON
-		switch {
-		case name == "tools":
+		if name == "tools" {
 			own.Tools = nil // replaces the list instead of merging
-		case name == "permissions" && own.Permissions != nil:
-			own.Permissions = new(own.Permissions.Clone()) // merging must not write to the one in force
 		}
 		if err := web.ParseJSON(one, &own, true); err != nil {
 			return out, err
