@@ -117,6 +117,8 @@ func TestHealthFigures(t *testing.T) {
 		want, not []string
 	}{
 		"of now":  {overview.Status{}, []string{agents, "runs-head"}, []string{old, unknown}},
+		"disk":    {overview.Status{OutsideStatus: overview.OutsideStatus{Disk: &overview.DiskStatus{Free: 50 << 30, Total: 100 << 30}}}, []string{"free of 107 GB: enough space<"}, []string{"{"}},
+		"full":    {overview.Status{OutsideStatus: overview.OutsideStatus{Disk: &overview.DiskStatus{Free: 1 << 20, Total: 100 << 30}}}, []string{"almost full: free up space"}, []string{"enough space"}},
 		"old":     {overview.Status{StoreStatus: overview.StoreStatus{AsOf: claybot.At(time.Unix(1_700_000_000, 0))}}, []string{agents, "runs-head", old, `datetime="2023-11-14T22:13:20`}, []string{unknown}},
 		"unknown": {overview.Status{StoreStatus: overview.StoreStatus{Unknown: true}}, []string{unknown, "doors-head"}, []string{agents, "runs-head", "outbox-head", "duplicates dropped", old}},
 	} {

@@ -250,6 +250,8 @@ func markOf(v any) mark {
 			return mark{"calm", "not used yet"}
 		}
 		return mark{"good", "responding"}
+	case *overview.DiskStatus: // as a template has it
+		return markOf(*v)
 	case overview.DiskStatus:
 		switch {
 		case v.Free < 100<<20:
