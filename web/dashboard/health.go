@@ -50,10 +50,11 @@ type finding struct{ Tone, Text string }
 // Advice are the findings about parts with a section of their own, or without any, and what to do.
 func (v healthView) Advice() []overview.Finding { return adviceOf(v.Status) }
 
-// adviceOf leaves out what findingsOf says, and the settings, which have a list.
+// adviceOf leaves out what findingsOf says, and the settings and workflows, which have a list.
 func adviceOf(s overview.Status) []overview.Finding {
 	return slices.DeleteFunc(slices.Clone(s.Findings), func(f overview.Finding) bool {
-		return slices.Contains([]string{"", texts.PartCheck, texts.PartMember, texts.PartConfiguration}, f.Part.Kind)
+		said := f.What == "workflows" || f.Code == "agent-unusable"
+		return said || slices.Contains([]string{texts.PartCheck, texts.PartMember, texts.PartConfiguration}, f.Part.Kind)
 	})
 }
 
@@ -120,6 +121,12 @@ func verdict(s overview.Status, found []finding) finding {
 			down++
 		}
 	}
+	advice, halted := adviceOf(s), 0
+	for _, f := range advice {
+		if f.Code == "node-stopped" {
+			halted++
+		}
+	}
 	var lost []finding
 	if s.Node != nil {
 		lost = when(s.Node.Err != "", "bad", sentence(s.Node.Err))
@@ -139,7 +146,8 @@ func verdict(s overview.Status, found []finding) finding {
 		counted(states["warn"], "warn", healthPartly, healthPartlyMany),
 		counted(down, "warn", healthServer, healthServers),
 		counted(lagging, "warn", healthSink, healthSinks),
-		counted(len(adviceOf(s)), "warn", healthPart, healthParts),
+		counted(len(advice)-halted, "warn", healthPart, healthParts),
+		counted(halted, "warn", healthHalted, healthHaltedMany),
 		counted(s.Outbox[claybot.SendFailed], "warn", healthLost, healthLostMany),
 		when(model == "calm", "good", healthUntried),
 		when(true, "good", healthGood),

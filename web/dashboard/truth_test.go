@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +23,31 @@ func TestHealthHasNextSteps(t *testing.T) {
 	for _, want := range []string{"What to do", "workspaces docker", "Docker does not answer", "Next step: start Docker", "docker-unusable"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
+
+// What operators have stopped is on the page, as in the status and the doctor, and so is what has no part; the page says
+// once what it has a list of.
+func TestHealthOfStoppedNodes(t *testing.T) {
+	halted := overview.Finding{What: "profile default", Level: overview.LevelWarning, Code: "node-stopped", Text: "stopped by ann at 09:00", Next: "claybot nodes start profile/default"}
+	skills := overview.Finding{What: "skills", Level: overview.LevelWarning, Code: "skills-missing", Text: "there is no folder skills"}
+	listed := []overview.Finding{{What: "workflows", Level: overview.LevelProblem, Code: "workflow-refused", Text: "said in the list"}, {What: "faulty agent", Level: overview.LevelWarning, Code: "agent-unusable", Text: "said above"}}
+	model := overview.OutsideStatus{Model: overview.ModelStatus{Name: "m", LastOK: time.Unix(1, 0)}}
+	for want, found := range map[string][]overview.Finding{
+		"1 part is stopped by an operator; see below.":   {halted},
+		"2 parts are stopped by an operator; see below.": append(listed, halted, halted),
+		"1 part needs attention; see below.":             {halted, skills},
+	} {
+		v := viewHealth(viewer{web.Read}, overview.Status{OutsideStatus: model, Findings: found})
+		html := rendered(t, &pages{views: sync.OnceValue(readViews)}, pageCase{"health", "main", v})
+		if v.Tone != "warn" || v.Verdict != want {
+			t.Errorf("%s %q, want %q", v.Tone, v.Verdict, want)
+		}
+		for _, f := range found {
+			if said := strings.Contains(html, f.Text) && strings.Contains(html, f.Code); said != !slices.Contains(listed, f) {
+				t.Errorf("the page says %q: %v", f.Text, said)
+			}
 		}
 	}
 }

@@ -151,6 +151,8 @@ const (
 	healthSinks       = "event sinks do not accept events."
 	healthPart        = "part needs attention; see below."
 	healthParts       = "parts need attention; see below."
+	healthHalted      = "part is stopped by an operator; see below."
+	healthHaltedMany  = "parts are stopped by an operator; see below."
 	healthLost        = "message could not be delivered."
 	healthLostMany    = "messages could not be delivered."
 	healthUntried     = "No problems found; the model has not been used yet."
