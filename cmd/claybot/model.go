@@ -57,9 +57,17 @@ func (m *models) of(c configs.Model) *watched {
 		if len(m.all) >= maxChoices {
 			m.drop(func(*configs.Config, *watched) bool { return false })
 		}
-		m.all[key] = &watched{config: c, model: newModel(c, m.limiter, m.log)}
+		m.all[key] = &watched{config: c, model: newModel(c, m.limiter, m.logOf(c))}
 	}
 	return m.all[key]
+}
+
+// logOf is the log of a model: its lines name its node, as its routes may have other names.
+func (m *models) logOf(c configs.Model) *slog.Logger {
+	if of := modelNodesOf(m.config.Load(), c); len(of) > 0 {
+		return m.log.With("node", of[0].String())
+	}
+	return m.log
 }
 
 // prune forgets the models that the configuration no longer has, with their keys. Calls in flight go on.

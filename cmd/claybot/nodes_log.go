@@ -72,7 +72,7 @@ func (h *nodeHandler) Handle(ctx context.Context, rec slog.Record) error {
 		switch found, is := nodeOfAttr(a); {
 		case is && k == (nodes.Key{}):
 			k = found
-		case a.Key == "err" || a.Key == "by" || a.Key == "reason":
+		case a.Key == "err" || a.Key == "error" || a.Key == "by" || a.Key == "reason":
 			line.Text += ": " + a.Value.String()
 		}
 		return true

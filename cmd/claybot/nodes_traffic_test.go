@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/web/metrics"
@@ -160,5 +163,30 @@ func TestNodeLog(t *testing.T) {
 	l := log.Handler().(*lateHandler).nodes
 	if len(l.of(nodes.Key{Kind: nodes.Connector, Name: "team"})) != nodeLines || len(l.lines) != nodeLogs {
 		t.Errorf("%d nodes have lines", len(l.lines))
+	}
+}
+
+// What fails of a model is in the log of its node, also where a route of it has another name.
+func TestNodeLogOfModel(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"error":{"message":"no such account"}}`, http.StatusForbidden)
+	}))
+	defer server.Close()
+	c := configs.Default()
+	main, rest := configs.Model{Name: "gpt-test", BaseURL: server.URL}, configs.Model{Name: "gpt-rest", BaseURL: server.URL}
+	main.Fallback = []configs.Model{rest}
+	c.Model = main
+	for name, p := range c.Agents.Profiles {
+		p.Model = main
+		c.Agents.Profiles[name] = p
+	}
+	log := newLog(new(bytes.Buffer), c)
+	m := &models{config: newSettings(c, log), log: log}
+	if _, err := newModel(main, nil, m.logOf(main)).Chat(t.Context(), llm.Request{}); err == nil {
+		t.Fatal("the model answers")
+	}
+	all, err := nodeDesk{&daemon{log: log}}.NodeLog(t.Context(), nodes.Key{Kind: nodes.Model, Name: "gpt-test"})
+	if err != nil || len(all) == 0 || !strings.HasPrefix(all[0].Text, "model call failed: ") || !strings.Contains(all[0].Text, "no such account") {
+		t.Errorf("the node has %v, %v", all, err)
 	}
 }
