@@ -179,7 +179,7 @@ func (c configSetCmd) Run(e *env) error {
 		return e.text(fmt.Sprintf("%s is set to that already.\n", c.Key))
 	}
 	fmt.Fprint(e.err, warningLines(f.keyless(e, []string{c.Key})))
-	return f.reload(e)
+	return f.reload(e, c.Key)
 }
 
 // put sets a key to a value, or to the reference to a secret that it stores, where the new value is
@@ -238,7 +238,7 @@ func (f *configFile) apply(e *env, keys []string, next []byte) error {
 		return err
 	}
 	fmt.Fprint(e.err, warningLines(f.keyless(e, keys)))
-	return f.reload(e)
+	return f.reload(e, keys...)
 }
 
 // keyless warns of a model without a key, where keys of the model were changed.
@@ -343,13 +343,13 @@ func (f *configFile) shadows(e *env, keys []string) (origins []string) {
 	return origins
 }
 
-// reload has a running daemon read the file, and says what came of it.
-func (f *configFile) reload(e *env) error {
+// reload has a running daemon read the file, and says what came of it, first of the keys that are changed.
+func (f *configFile) reload(e *env, keys ...string) error {
 	r, err := f.reread(e, "", nil)
 	if err != nil {
 		return err
 	}
-	text, err := f.outcome(r)
+	text, err := f.outcome(r, keys...)
 	if err != nil {
 		return err
 	}
@@ -388,8 +388,9 @@ func (f *configFile) reread(e *env, again string, with *comparison) (*reloaded, 
 	return r, nil
 }
 
-// outcome says what came of a reload; r is nil if no daemon runs.
-func (f *configFile) outcome(r *reloaded) (string, error) {
+// outcome says what came of a reload, first of the keys that are changed, if they are known; r is nil if
+// no daemon runs.
+func (f *configFile) outcome(r *reloaded, keys ...string) (string, error) {
 	switch {
 	case r == nil:
 		return "It takes effect when claybot starts.\n", nil
@@ -408,10 +409,30 @@ func (f *configFile) outcome(r *reloaded) (string, error) {
 	if f.shadowed { // it may have been started without what wins here
 		text = "The running daemon has read the file."
 	}
-	if len(r.Restart) > 0 {
-		text = "The running daemon has read it. These need a restart: " + strings.Join(r.Restart, ", ")
+	own, earlier := restarts(r.Restart, keys)
+	if len(own) > 0 {
+		text = "The running daemon has read it. These need a restart: " + strings.Join(own, ", ")
+	}
+	if len(earlier) > 0 {
+		text += "\nChanged earlier, and waiting for a restart: " + strings.Join(earlier, ", ")
 	}
 	return strings.Join(append([]string{text}, r.Idle...), "\n") + "\n", nil
+}
+
+// restarts parts the settings that need a restart into those of keys, and the others. Without keys, all
+// are of them.
+func restarts(all, keys []string) (own, earlier []string) {
+	for _, x := range all {
+		if len(keys) == 0 || slices.ContainsFunc(keys, func(key string) bool {
+			public := x == "http_hosts" && key == "http.public_url" // its host is one of them
+			return public || key == x || strings.HasPrefix(key, x+".") || strings.HasPrefix(x, key+".") || strings.HasPrefix(key, x+"[") || strings.HasSuffix(key, "."+x)
+		}) {
+			own = append(own, x)
+		} else {
+			earlier = append(earlier, x)
+		}
+	}
+	return own, earlier
 }
 
 // unread reports whether a daemon has read another file, or none.

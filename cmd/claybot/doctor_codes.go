@@ -161,6 +161,7 @@ var doctorCodes = []doctorCode{
 	{"sink-failing", "a sink of events does not take them", "look at it with: claybot status", inChats},
 	{"sink-silent", "a sink of events, or the collector of traces, did not answer the doctor", "look at its address in the configuration, and whether its server runs", false},
 	{"node-stopped", "an operator has stopped a part of claybot", "", false},
+	{"restart-pending", "a setting waits for a restart", "restart claybot: claybot stop, then claybot serve; a service with: claybot service restart", false},
 	{"skills-missing", "the folder of skills does not exist", "make the folder, or correct skills_dir with: claybot config set skills_dir", false},
 	{"mcp-failing", "an MCP server does not work", "look at it with: claybot mcp list", inChats},
 	{"mcp-program-missing", "this machine lacks what an MCP server with where: host runs", "", inChats},

@@ -45,6 +45,7 @@ func (d *daemon) findings(st overview.Status) []overview.Finding {
 	l := &findingList{hide: strings.NewReplacer(hidden(*d.config.Load())...)}
 	d.memberFindings(l, st)
 	d.settingFindings(l, st)
+	d.restartFindings(l)
 	d.flowFindings(l)
 	for _, x := range st.Connectors {
 		d.connectorFindings(l, x)
@@ -114,6 +115,28 @@ func (d *daemon) settingFindings(l *findingList, st overview.Status) {
 		text += fmt.Sprintf(" (and %d more; claybot config check lists all)", more)
 	}
 	l.wrong("configuration", part, overview.LevelProblem, off[0].Code, text, off[0].Next)
+}
+
+// restartFindings are about the settings that wait for a restart, with the values in force.
+func (d *daemon) restartFindings(l *findingList) {
+	for _, group := range d.config.waiting() {
+		began := make(map[string]string)
+		for _, v := range d.config.began.Value(group) {
+			began[v.Key] = shownValue(v)
+		}
+		var all []string
+		for _, v := range d.config.Load().Value(group) {
+			if was, now := cmp.Or(began[v.Key], "-"), shownValue(v); was != now {
+				all = append(all, fmt.Sprintf("%s: %s is in force, %s in the file", v.Key, was, now))
+			}
+			delete(began, v.Key)
+		}
+		for _, key := range slices.Sorted(maps.Keys(began)) {
+			all = append(all, fmt.Sprintf("%s: %s is in force, and the file has it no more", key, began[key]))
+		}
+		text := cmp.Or(strings.Join(all, "; "), "the file has another value than the one in force")
+		l.wrong("setting "+group, texts.Part{}, overview.LevelWarning, "restart-pending", text, "")
+	}
 }
 
 // flowFindings are about the files of workflows.

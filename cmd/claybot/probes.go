@@ -154,7 +154,7 @@ func (d *daemon) probe(life context.Context, fresh time.Duration) (well bool) {
 	}
 	d.probes.set(all)
 	return !slices.ContainsFunc(d.findings(overview.Status{}), func(f overview.Finding) bool {
-		return f.Level != overview.LevelOK && f.Code != "node-stopped"
+		return f.Level != overview.LevelOK && f.Code != "node-stopped" && f.Code != "restart-pending"
 	})
 }
 

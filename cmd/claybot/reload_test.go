@@ -143,6 +143,29 @@ func TestReloadNamesWhatNeedsARestart(t *testing.T) {
 	}
 }
 
+// What waits for a restart is on the status, with the value in force and that of the file, until the file has the old
+// value again.
+func TestPendingRestart(t *testing.T) {
+	h := startDaemon(t, "model: demo\nlog: text\n", nil)
+	h.reload("model: demo\nlog: json\n", nil)
+	if st := h.get("/status"); !strings.Contains(st, `"code":"restart-pending"`) || !strings.Contains(st, "log: text is in force, json in the file") {
+		t.Errorf("the status is %s", st)
+	}
+	h.reload("model: demo\nlog: text\n", nil)
+	if st := h.get("/status"); strings.Contains(st, "restart-pending") {
+		t.Errorf("with the old value the status is %s", st)
+	}
+	all := []string{"http", "http_hosts", "maxBatch", "heartbeat.enabled"}
+	for key, want := range map[string]string{
+		"http.addr": "http", "http": "http", "http.public_url": "http http_hosts", "agents.default.maxBatch": "maxBatch", "heartbeat": "heartbeat.enabled", "log_level": "", "": strings.Join(all, " "),
+	} {
+		own, earlier := restarts(all, strings.Fields(key))
+		if strings.Join(own, " ") != want || len(own)+len(earlier) != len(all) {
+			t.Errorf("%s: %v and %v, want %s", key, own, earlier, want)
+		}
+	}
+}
+
 // A connector whose settings are the same stays; one with others is replaced, and a bad setting
 // switches it off until it is corrected.
 func TestReloadedConnector(t *testing.T) {

@@ -156,16 +156,23 @@ func (s *settings) reload(e *env, emptied bool, before func(configs.Config)) (re
 	before(next)
 	setLevel(s.log, next)
 	s.replace(&next)
-	for _, x := range restartOnly {
-		if x.changed(s.began, next) {
-			restart = append(restart, x.key)
-		}
-	}
+	restart = s.waiting()
 	for _, key := range restart {
 		s.log.Warn("changed setting requires a restart", "key", key)
 	}
 	s.warn()
 	return restart, nil
+}
+
+// waiting are the settings whose values in the file wait for a restart.
+func (s *settings) waiting() (all []string) {
+	now := s.Load()
+	for _, x := range restartOnly {
+		if x.changed(s.began, *now) {
+			all = append(all, x.key)
+		}
+	}
+	return all
 }
 
 // fail notes why the configuration could not be read again. Status shows that until a reload succeeds.
