@@ -56,10 +56,10 @@ func (o *Listings) Agent(ctx context.Context, id claybot.AgentID) (storage.Index
 	return o.named(ctx, e), err
 }
 
-// named returns the entry of an agent with the names of its group and its person, and what stops it.
+// named returns the entry of an agent with the names of its group and its person, and what stops it or switches it off.
 func (o *Listings) named(ctx context.Context, e storage.IndexEntry) storage.IndexEntry {
 	d := e.Descriptor
-	e.Stopped = o.stoppedBy(ctx, e)
+	e.Stopped, e.Off = o.stoppedBy(ctx, e), o.Profiles.Profile(d).Off
 	if !d.Foreground() {
 		return e
 	}

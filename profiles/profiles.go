@@ -32,6 +32,7 @@ const (
 // A Profile is how the agents of one kind behave.
 type Profile struct {
 	Name     string
+	Off      string // why each run of its agents fails: a setting of it is bad; empty: none is
 	Engine   string // "react" when empty
 	Policy   inbox.Policy
 	Deadline time.Duration // of a whole run; 2 h

@@ -314,6 +314,9 @@ type IndexEntry struct {
 	// Stopped is what an operator has stopped that the agent needs, by whom, and how it is started; empty:
 	// nothing. The store leaves it empty.
 	Stopped string
+	// Off is why each run of the agent fails: a setting of its profile is bad; empty: none is. The
+	// store leaves it empty.
+	Off string
 }
 
 // An AgentQuery picks agents; empty fields pick all.

@@ -1,10 +1,12 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 )
@@ -66,7 +68,23 @@ type AgentView struct {
 	Run        claybot.RunID      `json:"run,omitempty" doc:"The unfinished run."`
 	State      string             `json:"state" doc:"idle, waiting, or the state of the unfinished run."`
 	Stopped    string             `json:"stopped,omitempty" doc:"What an operator has stopped that the agent needs, by whom, and how it is started. Its messages wait until then."`
+	Off        string             `json:"off,omitempty" doc:"Why each of its runs fails: a setting of its profile is invalid."`
 }
+
+// Condition is the State of the agent; that of its node while it is stopped or off and does not work.
+func (v AgentView) Condition() string {
+	switch {
+	case v.State != "idle" && v.State != "waiting":
+	case v.Stopped != "":
+		return nodes.Stopped
+	case v.Off != "":
+		return nodes.Off
+	}
+	return v.State
+}
+
+// Hindrance is why the agent is stopped or off; empty if it is not.
+func (v AgentView) Hindrance() string { return cmp.Or(v.Stopped, v.Off) }
 
 // An AgentList is one page of agents.
 type AgentList struct {
@@ -119,7 +137,7 @@ func ViewAgent(ctx context.Context, from Runs, e storage.IndexEntry) (AgentView,
 	d := e.Descriptor
 	v := AgentView{
 		ID: e.ID, Type: d.Type, Name: d.Name, Parent: d.Parent, Owner: d.OwnerID(), Descriptor: d, PlaceName: e.PlaceName, PersonName: e.PersonName,
-		CreatedAt: e.CreatedAt, LastUserAt: e.LastUserAt, Usage: e.Usage, Waiting: e.Waiting, Run: e.Run, State: "idle", Stopped: e.Stopped,
+		CreatedAt: e.CreatedAt, LastUserAt: e.LastUserAt, Usage: e.Usage, Waiting: e.Waiting, Run: e.Run, State: "idle", Stopped: e.Stopped, Off: e.Off,
 	}
 	if e.Waiting > 0 {
 		v.State = "waiting"

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/web"
@@ -55,10 +55,7 @@ func joined(by string, all ...string) string {
 
 // activity says what the agent is doing.
 func activity(a web.AgentView) string {
-	state := a.State
-	if a.Stopped != "" && (state == "idle" || state == "waiting") {
-		state = nodes.Stopped
-	}
+	state := a.Condition()
 	switch {
 	case a.Waiting == 0:
 		return state
@@ -212,11 +209,11 @@ func (e *env) agents() ([]web.AgentView, error) {
 
 func agentTable(all []branch) [][]string {
 	head := []string{"AGENT", "KIND", "WHO/NAME", "STATE", "LAST MESSAGE"}
-	if slices.ContainsFunc(all, func(b branch) bool { return b.Stopped != "" }) {
+	if slices.ContainsFunc(all, func(b branch) bool { return b.Hindrance() != "" }) {
 		head = append(head, "NOTE")
 	}
 	return slices.Insert(each(all, func(b branch) []string {
-		return []string{b.lines + string(b.ID), string(b.Type), oneLine(whose(b.AgentView)), activity(b.AgentView), lastMessage(b.AgentView), b.Stopped}[:len(head)]
+		return []string{b.lines + string(b.ID), string(b.Type), oneLine(whose(b.AgentView)), activity(b.AgentView), lastMessage(b.AgentView), connectors.OneLine(b.Hindrance(), 600)}[:len(head)]
 	}), 0, head)
 }
 
@@ -248,7 +245,7 @@ func (c agentsShowCmd) Run(e *env) error {
 		{"created", moment(a.CreatedAt.Time())},
 		{"last message", lastMessage(a)},
 	}
-	rows = append(rows, field("stopped", a.Stopped)...)
+	rows = append(rows, append(field("stopped", a.Stopped), field("off", connectors.OneLine(a.Off, 600))...)...)
 	if a.Parent != "" {
 		rows = append(rows, []string{"parent", string(a.Parent)})
 	}

@@ -218,7 +218,7 @@ func (d *daemon) profile(desc claybot.Descriptor) profiles.Profile {
 	c := d.config.Load()
 	p := c.Profile(desc)
 	return profiles.Profile{
-		Name: p.Name, Engine: p.Engine.Name, Model: modelName(p.Model), Models: p.Models, SendTo: p.SendTo, Address: p.Model.AddressKey(), Prompt: p.Prompt, MaxSteps: p.MaxSteps, Forget: !p.Memory, Progress: p.Progress, Unsent: !p.AutoSend, VoiceReplies: p.VoiceReplies, Respond: p.Respond, Context: p.Context,
+		Name: p.Name, Off: p.Off(), Engine: p.Engine.Name, Model: modelName(p.Model), Models: p.Models, SendTo: p.SendTo, Address: p.Model.AddressKey(), Prompt: p.Prompt, MaxSteps: p.MaxSteps, Forget: !p.Memory, Progress: p.Progress, Unsent: !p.AutoSend, VoiceReplies: p.VoiceReplies, Respond: p.Respond, Context: p.Context,
 		Shared: cmp.Or(p.Group, c.Sessions.Group) == configs.GroupShared, Acknowledge: profiles.Acknowledge(p.Acknowledge), Reactions: profiles.Reactions(p.Reactions),
 		Policy: inbox.Policy{
 			Debounce: p.Inbox.Debounce, DebounceMax: p.Inbox.DebounceMax, MaxBatch: p.Inbox.MaxBatch,

@@ -77,6 +77,15 @@ type agentRow struct {
 	Name, Model string
 }
 
+// Mark is the state of the agent, and whether it is stopped or off.
+func (r agentRow) Mark() mark {
+	state := r.Condition()
+	if state != r.State {
+		return nodeMarks[state]
+	}
+	return mark{tone(state), words(state)}
+}
+
 func (r agentRow) Cost() string { return cost(r.Usage, r.Model) }
 
 // An agentsView is one screenful of the list of agents.
