@@ -21,15 +21,17 @@ const (
 	// trafficLongest is how long it shows what has begun and of which no end is heard.
 	trafficLongest = 10 * time.Minute
 	trafficAgents  = 500
+	trafficActs    = 64 // of one agent
 )
 
 // A traffic is a Meter that keeps what agents do now, for the map.
 type traffic struct {
 	agentsystem.Meter
 
-	mu   sync.Mutex
-	life time.Duration                      // how long what has just happened is shown
-	acts map[claybot.AgentID]map[string]act // by trafficMessage, trafficModel, or the name of a tool
+	mu     sync.Mutex
+	life   time.Duration                      // how long what has just happened is shown
+	acts   map[claybot.AgentID]map[string]act // by trafficMessage, trafficModel, or the name of a tool
+	pruned time.Time                          // last
 }
 
 // What an agent does, besides the tools that it calls. No tool has these names.
@@ -76,16 +78,21 @@ func (t *traffic) Event(agent claybot.AgentID, e claybot.Event) {
 func (t *traffic) saw(agent claybot.AgentID, what string, open bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.acts[agent] == nil {
-		if len(t.acts) >= trafficAgents {
-			t.prune()
-		}
-		if len(t.acts) >= trafficAgents { // the map shows enough
-			return
-		}
-		t.acts[agent] = make(map[string]act)
+	acts := t.acts[agent]
+	_, known := acts[what]
+	full := func() bool { return acts == nil && len(t.acts) >= trafficAgents || !known && len(acts) >= trafficActs }
+	if full() && time.Since(t.pruned) >= trafficShown { // before that, little has ended
+		t.prune()
+		acts = t.acts[agent]
 	}
-	t.acts[agent][what] = act{time.Now(), open}
+	if full() { // the map shows enough
+		return
+	}
+	if acts == nil {
+		acts = make(map[string]act)
+		t.acts[agent] = acts
+	}
+	acts[what] = act{time.Now(), open}
 }
 
 // ended ends all that an agent does: the reply of its run goes out.
@@ -103,6 +110,7 @@ func (t *traffic) ended(agent claybot.AgentID) {
 // prune forgets what is not shown any more. The caller holds the lock.
 func (t *traffic) prune() {
 	now := time.Now()
+	t.pruned = now
 	for agent, acts := range t.acts {
 		for what, a := range acts {
 			if age := now.Sub(a.at); age >= trafficLongest || age >= t.life && !a.open {
