@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/nodes"
@@ -30,7 +31,7 @@ func (l *nodeLog) add(k nodes.Key, line web.NodeLine) {
 	defer l.mu.Unlock()
 	all, known := l.lines[k]
 	if !known && len(l.lines) >= nodeLogs {
-		return
+		delete(l.lines, l.oldest())
 	}
 	if i := slices.IndexFunc(all, func(x web.NodeLine) bool { return x.Level == line.Level && x.Text == line.Text }); i >= 0 {
 		line.Times += all[i].Times
@@ -38,6 +39,17 @@ func (l *nodeLog) add(k nodes.Key, line web.NodeLine) {
 	}
 	all = append(all, line)
 	l.lines[k] = all[max(0, len(all)-nodeLines):]
+}
+
+// oldest is the node that has had no line for the longest time. The caller holds the lock.
+func (l *nodeLog) oldest() (k nodes.Key) {
+	var since time.Time
+	for of, all := range l.lines {
+		if at := all[len(all)-1].At; since.IsZero() || at.Before(since) {
+			k, since = of, at
+		}
+	}
+	return k
 }
 
 // of returns the lines about a node, the newest first.
@@ -100,21 +112,26 @@ func (h *nodeHandler) WithGroup(name string) slog.Handler {
 	return &nodeHandler{h.Handler.WithGroup(name), h.log, h.of}
 }
 
-// nodeAttrs are the attributes that name nodes, with their kinds.
-var nodeAttrs = map[string]string{"server": nodes.MCP, "sink": nodes.Relay, "flow": nodes.Flow, "profile": nodes.Profile, "model": nodes.Model}
+// nodeAttrs are the attributes that name nodes, with what makes keys of their values.
+var nodeAttrs = map[string]func(name string) nodes.Key{
+	"connector": keyOfConnector, "server": ofKind(nodes.MCP), "sink": ofKind(nodes.Relay), "flow": ofKind(nodes.Flow), "profile": ofKind(nodes.Profile), "model": ofKind(nodes.Model),
+	"node": func(name string) nodes.Key {
+		kind, name, _ := strings.Cut(name, "/")
+		return nodes.Key{Kind: kind, Name: name}
+	},
+}
 
-// nodeOfAttr returns the node that an attribute names.
+// ofKind returns what names nodes of a kind.
+func ofKind(kind string) func(string) nodes.Key {
+	return func(name string) nodes.Key { return nodes.Key{Kind: kind, Name: name} }
+}
+
+// nodeOfAttr returns the node that an attribute names. It makes no text of the others, most of which are no names.
 func nodeOfAttr(a slog.Attr) (k nodes.Key, is bool) {
-	name := a.Value.String()
-	switch kind := nodeAttrs[a.Key]; {
-	case name == "":
-	case a.Key == "connector":
-		return keyOfConnector(name), true
-	case a.Key == "node":
-		kind, name, is := strings.Cut(name, "/")
-		return nodes.Key{Kind: kind, Name: name}, is
-	case kind != "":
-		return nodes.Key{Kind: kind, Name: name}, true
+	of := nodeAttrs[a.Key]
+	if of == nil {
+		return k, false
 	}
-	return k, false
+	k = of(a.Value.String())
+	return k, k.Name != ""
 }

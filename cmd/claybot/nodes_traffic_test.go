@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -62,6 +63,42 @@ func TestTraffic(t *testing.T) {
 		}
 		if got := len(traffic.now()); got != trafficAgents {
 			t.Errorf("%d agents are kept", got)
+		}
+	})
+}
+
+// Of an agent with more tools than the map shows, and while more agents work than it shows, what is kept is bounded, and
+// looked through once in a while, not at each event.
+func TestTrafficBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		traffic := newTraffic(metrics.New(metrics.Config{}))
+		event := func(agent string, kind claybot.EventType, tool string) {
+			traffic.Event(claybot.AgentID(agent), claybot.Event{Run: "r", Type: kind, Data: fmt.Appendf(nil, `{"tool":%q}`, tool)})
+		}
+		for i := range trafficActs + 5 {
+			event("a", claybot.EventToolSucceeded, fmt.Sprint("tool", i))
+		}
+		if got := len(traffic.acts["a"]); got != trafficActs {
+			t.Errorf("%d acts of one agent are kept", got)
+		}
+		time.Sleep(trafficShown)
+		event("a", claybot.EventToolCalled, "late")
+		if got := traffic.now()["a"]; !slices.Equal(got, []string{"late"}) {
+			t.Errorf("after a while: %q", got)
+		}
+		for i := range trafficAgents + 5 {
+			event(fmt.Sprint("agent", i), claybot.EventToolCalled, "x")
+		}
+		began := traffic.pruned
+		time.Sleep(trafficShown - time.Millisecond)
+		event("one more", claybot.EventToolCalled, "x")
+		if traffic.pruned != began {
+			t.Error("all is looked through again at once")
+		}
+		time.Sleep(time.Millisecond)
+		event("one more", claybot.EventToolCalled, "x")
+		if traffic.pruned == began {
+			t.Error("what has ended is never forgotten")
 		}
 	})
 }
@@ -157,12 +194,9 @@ func TestNodeLog(t *testing.T) {
 	for i := range nodeLines + 5 {
 		team.Info("a line", "err", fmt.Sprint(i))
 	}
-	for i := range nodeLogs + 5 {
-		log.Info("a name", "flow", fmt.Sprint(i))
-	}
 	l := log.Handler().(*lateHandler).nodes
-	if len(l.of(nodes.Key{Kind: nodes.Connector, Name: "team"})) != nodeLines || len(l.lines) != nodeLogs {
-		t.Errorf("%d nodes have lines", len(l.lines))
+	if n := len(l.of(nodes.Key{Kind: nodes.Connector, Name: "team"})); n != nodeLines {
+		t.Errorf("%d lines of a node are kept", n)
 	}
 }
 
@@ -189,4 +223,31 @@ func TestNodeLogOfModel(t *testing.T) {
 	if err != nil || len(all) == 0 || !strings.HasPrefix(all[0].Text, "model call failed: ") || !strings.Contains(all[0].Text, "no such account") {
 		t.Errorf("the node has %v, %v", all, err)
 	}
+}
+
+// A node that has had no line for the longest time makes room for a new one. No text is made of what names no node.
+func TestNodeLogBounds(t *testing.T) {
+	l := &nodeLog{lines: make(map[nodes.Key][]web.NodeLine)}
+	key := func(i int) nodes.Key { return nodes.Key{Kind: nodes.Flow, Name: fmt.Sprint(i)} }
+	begin := time.Unix(1, 0)
+	for i := range nodeLogs {
+		l.add(key(i), web.NodeLine{At: begin.Add(time.Duration(i)), Text: "a line"})
+	}
+	l.add(key(0), web.NodeLine{At: begin.Add(time.Hour), Text: "another"})
+	l.add(key(nodeLogs), web.NodeLine{At: begin.Add(time.Hour), Text: "a line"})
+	if len(l.lines) != nodeLogs || l.of(key(0)) == nil || l.of(key(1)) != nil || l.of(key(nodeLogs)) == nil {
+		t.Errorf("%d nodes have lines", len(l.lines))
+	}
+	if _, is := nodeOfAttr(slog.Any("state", unsaid{t})); is {
+		t.Error("a state names a node")
+	}
+}
+
+// An unsaid is a value of the log of which nothing should make a text.
+type unsaid struct{ t *testing.T }
+
+// String implements fmt.Stringer.
+func (u unsaid) String() string {
+	u.t.Error("a text is made of what names no node")
+	return "x"
 }
