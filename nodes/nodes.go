@@ -3,6 +3,7 @@ package nodes
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -42,7 +43,7 @@ func (k Key) Compare(other Key) int {
 // The states of a node.
 const (
 	Running = "running"
-	Waiting = "waiting" // starts, stands by, or waits for another node or an operator
+	Waiting = "waiting" // starts, stands by, waits for another node or an operator, or to be asked whether it works
 	Failed  = "failed"  // does not work and is tried again
 	Off     = "off"     // does not work until its settings change
 	Stopped = "stopped" // by an operator, until one starts it
@@ -62,7 +63,9 @@ type View struct {
 	Type  string `json:"type,omitempty" doc:"What it is in detail, such as telegram."`
 	State string `json:"state" doc:"running, waiting, failed, off or stopped."`
 	// Text is why it does not run, or what it does, in a sentence without secrets.
-	Text string   `json:"text,omitempty" doc:"Why it does not run, or what it lacks."`
+	Text string `json:"text,omitempty" doc:"Why it does not run, or what it lacks."`
+	// Next is the next step, where the text does not say it.
+	Next string   `json:"next,omitempty" doc:"What to do about it, where a next step is known."`
 	Uses []Key    `json:"uses,omitempty" doc:"The nodes that it works with."`
 	Can  []string `json:"can,omitempty" doc:"The calls that it has: start, stop, restart, test."`
 	// Stopped is by whom and when, of a stopped node.
@@ -96,14 +99,16 @@ func Settle(all []View) {
 
 // lack says what a running node lacks.
 func (n *View) lack(by map[Key]View) {
-	var waits, without []string
+	var waits []string
+	without := make(map[string][]string)
 	for _, k := range n.Uses {
 		used, there := by[k]
 		order, from := used.order(by)
 		switch {
 		case !there || used.State == Running:
+		case k.Kind == Model && used.State == Waiting: // the next run asks it
 		case n.Kind == Profile && k.Kind == Model, n.Kind == Flow && order != nil:
-			n.State, n.Text = Waiting, fmt.Sprintf("waits for %s, which is %s", k, used.State)
+			n.State, n.Text = Waiting, fmt.Sprintf("waits for %s, which %s", k, how(used.State, 1))
 			if order != nil {
 				n.Text += "; " + Fix(from)
 			}
@@ -111,17 +116,43 @@ func (n *View) lack(by map[Key]View) {
 			waits = append(waits, fmt.Sprintf("messages wait: %s is stopped; %s", from, Fix(from)))
 		case k.Kind == Profile && used.State == Waiting: // its runs fail, and say so
 		case k.Kind == Profile:
-			waits = append(waits, fmt.Sprintf("agents of %s do not run: it is %s", k, used.State))
+			waits = append(waits, fmt.Sprintf("agents of %s do not run: it %s", k, how(used.State, 1)))
 		default:
-			without = append(without, fmt.Sprintf("%s, which is %s", k, used.State))
+			without[used.State] = append(without[used.State], k.String())
 		}
 	}
-	if len(without) > 0 {
-		waits = append(waits, "works without "+strings.Join(without, "; "))
+	var lists []string
+	for _, state := range slices.Sorted(maps.Keys(without)) {
+		lists = append(lists, and(without[state])+", which "+how(state, len(without[state])))
+	}
+	if len(lists) > 0 {
+		waits = append(waits, "works without "+strings.Join(lists, ", and without "))
 	}
 	if n.Text == "" {
 		n.Text = strings.Join(slices.Compact(waits), "; ")
 	}
+}
+
+// how says in a sentence how some nodes are that have a state.
+func how(state string, count int) string {
+	switch {
+	case state == Failed && count == 1:
+		return "has failed"
+	case state == Failed:
+		return "have failed"
+	case count == 1:
+		return "is " + state
+	}
+	return "are " + state
+}
+
+// and joins the names of a list.
+func and(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // order is what stops a node, or the model of a profile, and which of them; nil for none.

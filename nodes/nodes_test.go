@@ -33,6 +33,8 @@ func TestSettle(t *testing.T) {
 		node("model/m", nodes.Off),
 		node("profile/waits", nodes.Running, "model/m", "mcp/b"),
 		node("profile/lacks", nodes.Running, "model/ok", "mcp/b", "mcp/a", "mcp/gone"),
+		node("profile/many", nodes.Running, "model/new", "mcp/a", "tools/x", "mcp/b", "tools/y"), node("model/new", nodes.Waiting),
+		node("profile/broken", nodes.Running, "model/down"), node("model/down", nodes.Failed), node("tools/x", nodes.Stopped), node("tools/y", nodes.Stopped),
 		node("model/ok", nodes.Running),
 		node("mcp/a", nodes.Stopped),
 		node("profile/off", nodes.Off, "model/m"),
@@ -51,11 +53,17 @@ func TestSettle(t *testing.T) {
 		"connector/z running: ",
 		"schedule/cron running: agents of profile/off do not run: it is off",
 		"flow/f running: agents of profile/off do not run: it is off",
-		"profile/lacks running: works without mcp/b, which is failed; mcp/a, which is stopped",
+		"profile/broken waiting: waits for model/down, which has failed",
+		"profile/lacks running: works without mcp/b, which has failed, and without mcp/a, which is stopped",
+		"profile/many running: works without mcp/b, which has failed, and without mcp/a, tools/x and tools/y, which are stopped",
 		"profile/off off: ",
 		"profile/waits waiting: waits for model/m, which is off",
+		"model/down failed: ",
 		"model/m off: ",
+		"model/new waiting: ",
 		"model/ok running: ",
+		"tools/x stopped: ",
+		"tools/y stopped: ",
 		"mcp/a stopped: ",
 		"mcp/b failed: ",
 	}
@@ -83,7 +91,7 @@ func TestSettleWhatIsStopped(t *testing.T) {
 	}
 	want := []string{
 		"connector/c running: messages wait: model/m is stopped; start it: claybot nodes start model/m; " +
-			"messages wait: profile/p is stopped; start it: claybot nodes start profile/p; works without mcp/a, which is failed",
+			"messages wait: profile/p is stopped; start it: claybot nodes start profile/p; works without mcp/a, which has failed",
 		"flow/a waiting: waits for profile/waits, which is waiting; start it: claybot nodes start model/m",
 		"flow/b waiting: waits for profile/p, which is stopped; start it: claybot nodes start profile/p",
 		"profile/p stopped: ",
