@@ -81,14 +81,14 @@ func (d nodeDesk) CallNode(ctx context.Context, k nodes.Key, call, by string) (d
 		if n.Stopped != nil {
 			return done, web.Refusal(fmt.Sprintf("%s is stopped; start it: claybot nodes start %s", k, k))
 		}
-		if done, err = d.restart(ctx, k); err == nil {
+		if done, err = d.restart(ctx, k); err == nil && done.OK {
 			d.log.Info("node restarted", "node", k.String(), "by", by)
 		}
 		return done, err
 	}
-	changed, done := false, web.NodeDone{OK: true}
+	changed, done, word := false, web.NodeDone{OK: true}, "node started"
 	if call == nodes.Stop {
-		done.Text = stopped(k)
+		done.Text, word = stopped(k), "node stopped"
 		changed, err = d.stores.orders.Stop(ctx, k, by)
 	} else {
 		d.tests.forget(k)
@@ -99,7 +99,7 @@ func (d nodeDesk) CallNode(ctx context.Context, k nodes.Key, call, by string) (d
 		return done, err //nolint:wrapcheck // it says what failed
 	}
 	if changed {
-		d.log.Info("node "+call, "node", k.String(), "by", by) //nolint:sloglint // of two constants
+		d.log.Info(word, "node", k.String(), "by", by) //nolint:sloglint // one of two constants
 		d.applyOrders(context.WithoutCancel(ctx))
 	}
 	return done, nil

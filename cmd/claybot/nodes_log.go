@@ -84,7 +84,9 @@ func (h *nodeHandler) Handle(ctx context.Context, rec slog.Record) error {
 		switch found, is := nodeOfAttr(a); {
 		case is && k == (nodes.Key{}):
 			k = found
-		case a.Key == "err" || a.Key == "error" || a.Key == "by" || a.Key == "reason":
+		case a.Key == "by":
+			line.Text += " by " + a.Value.String()
+		case a.Key == "err" || a.Key == "error" || a.Key == "reason":
 			line.Text += ": " + a.Value.String()
 		}
 		return true

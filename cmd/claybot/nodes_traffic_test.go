@@ -171,11 +171,11 @@ func TestNodeLog(t *testing.T) {
 	log.Debug("not logged", "connector", "team")
 	log.Info("no node", "agent", "a", "node", "nothing")
 	log.Warn("failed to connect", "server", "files", "err", "refused")
-	log.Info("node stop", "node", "connector/team", "by", "ann")
+	log.Info("node stopped", "node", "connector/team", "by", "ann")
 	log.Info("next run", "connector", "cron")
 	desk := nodeDesk{&daemon{log: log}}
 	for name, want := range map[string][]string{
-		"connector/team": {"info node stop: ann 1", "info message taken 1", "warn poll failed: the platform says [env:KEY] 3"},
+		"connector/team": {"info node stopped by ann 1", "info message taken 1", "warn poll failed: the platform says [env:KEY] 3"},
 		"mcp/files":      {"warn failed to connect: refused 1"}, "schedule/cron": {"info next run 1"}, "mcp/guild": nil,
 	} {
 		kind, name, _ := strings.Cut(name, "/")
