@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -82,6 +84,9 @@ func (c nodeArg) call(e *env, call string) error {
 	}
 	path := "/nodes/" + strings.Join([]string{k.Kind, url.PathEscape(k.Name), call}, "/")
 	done, err := ask[web.NodeDone](e, "POST", to(path), nil)
+	if no, is := errors.AsType[*refusal](err); is && no.status == http.StatusNotFound && k.Kind == nodes.Agent {
+		return usageError{fmt.Errorf("no agent has the id %q; claybot agents list shows all", k.Name)}
+	}
 	switch {
 	case err != nil && strings.Contains(err.Error(), nothingToAsk):
 		return usageError{err}
