@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +93,23 @@ func (m *models) renew(c configs.Model) {
 	llm.Refresh(w.model)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.problem, w.code = "", ""
+	w.renewed, w.problem, w.code = cmp.Or(w.problem, w.renewed), "", ""
+}
+
+// unasked is why a model failed before it was restarted, while it is not known how it does since; empty otherwise.
+func (m *models) unasked(c configs.Model) string {
+	m.mu.Lock()
+	w := m.all[fingerprint(c)]
+	m.mu.Unlock()
+	if w == nil {
+		return ""
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.problem != "" {
+		return ""
+	}
+	return w.renewed
 }
 
 // drop forgets all models but those of profiles and those that kept keeps.
@@ -291,6 +308,7 @@ type watched struct {
 	ok, failed time.Time
 	problem    string // since the last success; empty for none
 	code       string // of the problem, as the doctor has it
+	renewed    string // the problem before a restart, until a call or a test shows how it does; empty for none
 	listed     bool   // the provider took a key since the last problem
 }
 
@@ -324,7 +342,7 @@ func (w *watched) tested(err error) {
 	}
 }
 
-func (w *watched) succeed() { w.ok, w.problem, w.code = time.Now(), "", "" }
+func (w *watched) succeed() { w.ok, w.problem, w.code, w.renewed = time.Now(), "", "", "" }
 
 // failureCode is the code of the doctor for a call that failed.
 func failureCode(e *llm.Error) string {

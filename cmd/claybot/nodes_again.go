@@ -22,6 +22,7 @@ func (d *daemon) restart(ctx context.Context, k nodes.Key) (web.NodeDone, error)
 	switch k.Kind {
 	case nodes.MCP:
 		d.tooling.servers.restart(k.Name)
+		text = " is started anew; claybot nodes shows whether it connects."
 	case nodes.Relay:
 		d.listeners.relay.Retry()
 		text = " is tried again now, and so are the other sinks that wait after a failure."
@@ -66,9 +67,9 @@ func restartFor(n nodes.View) string {
 	case nodes.Agent:
 		return fmt.Sprintf("claybot agents stop %[1]s ends its runs, and claybot agents reset %[1]s begins a new conversation", n.Name)
 	case nodes.Profile:
-		return "its agents read it anew for each run; claybot nodes restart has its model and MCP servers start anew"
+		return "each run of its agents reads it again; to restart its model or an MCP server, name that: claybot nodes restart model/NAME"
 	case nodes.Tools, nodes.Memory, nodes.Skills:
-		return "each call reads it anew; claybot nodes stop and start take it from agents and give it back"
+		return "each call reads it again; claybot nodes stop takes it away from agents, and claybot nodes start gives it back"
 	}
 	return ""
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/tools/mcp"
 	"github.com/claybot/claybot/web"
 )
@@ -161,8 +162,38 @@ func TestRenewedModel(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	m.renew(c.Model)
+	m.renew(c.Model) // once more
 	if got := m.problem(c.Model); got != "" || m.of(c.Model) != w || !w.ok.IsZero() {
 		t.Errorf("after a restart: %q, %v", got, w.ok)
+	}
+	desk := nodeDesk{&daemon{models: m, stores: &stores{orders: new(nodes.Orders)}}}
+	state := func() string { n := desk.modelNode("m", c.Model); return n.State + " " + n.Text + " " + n.Next }
+	if got := state(); got != "waiting restarted, and not asked since; it failed before: it is down ask it now: claybot nodes test model/m" {
+		t.Errorf("after a restart: %q", got)
+	}
+	w.tested(errors.New("still down"))
+	if got := state(); got != "failed still down " {
+		t.Errorf("after another test: %q", got)
+	}
+	m.renew(c.Model)
+	w.tested(nil)
+	if got := state(); got != "running  " {
+		t.Errorf("once it answers: %q", got)
+	}
+}
+
+// The list of nodes and the status have the same word for an MCP server, and one that is tried again has failed until it
+// is connected.
+func TestServerState(t *testing.T) {
+	for _, x := range []struct{ state, err, want string }{
+		{mcp.StateStarting, "", nodes.Waiting}, {mcp.StateStarting, "it did not answer", nodes.Failed}, {mcp.StateWaiting, "it did not answer", nodes.Failed}, {mcp.StateRefused, "no url", nodes.Off},
+	} {
+		if got := serverState(x.state, x.err); got != x.want {
+			t.Errorf("%s %q is %s, want %s", x.state, x.err, got, x.want)
+		}
+		if got := serverLine(overview.ServerStatus{State: x.state, Err: x.err}); got != join(": ", x.want, x.err) {
+			t.Errorf("the status says %q, the node is %s", got, x.want)
+		}
 	}
 }
 

@@ -148,6 +148,11 @@ func (d nodeDesk) modelNode(name string, m configs.Model) nodes.View {
 		n.State, n.Text = nodes.Off, why
 	case problem != "":
 		n.State, n.Text = nodes.Failed, problem
+	default:
+		if before := d.models.unasked(m); before != "" {
+			n.State, n.Text = nodes.Waiting, "restarted, and not asked since; it failed before: "+before
+			n.Next = "ask it now: claybot nodes test " + n.Key.String()
+		}
 	}
 	d.stoppable(&n)
 	return n
@@ -176,6 +181,14 @@ func modelKeys(c *configs.Config) map[string]string {
 	return keys
 }
 
+// serverState is the state of the node of an MCP server. One whose last try failed has failed until a try succeeds.
+func serverState(state, lastError string) string {
+	if state == mcp.StateStarting && lastError != "" {
+		state = mcp.StateWaiting
+	}
+	return cmp.Or(serverStates[state], state)
+}
+
 // serverStates are the states of nodes by those of MCP servers.
 var serverStates = map[string]string{
 	mcp.StateConnected: nodes.Running, mcp.StateStarting: nodes.Waiting, mcp.StateLogin: nodes.Waiting,
@@ -184,7 +197,7 @@ var serverStates = map[string]string{
 
 func (d nodeDesk) serverNodes() (list []nodes.View) {
 	for _, s := range d.tooling.servers.manager.Status() {
-		n := nodes.View{Key: nodes.Key{Kind: nodes.MCP, Name: s.Name}, Type: s.Transport, State: serverStates[s.State], Can: []string{nodes.Restart, nodes.Test}}
+		n := nodes.View{Key: nodes.Key{Kind: nodes.MCP, Name: s.Name}, Type: s.Transport, State: serverState(s.State, s.LastError), Can: []string{nodes.Restart, nodes.Test}}
 		if n.State != nodes.Running {
 			n.Text = s.LastError
 		}

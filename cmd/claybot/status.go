@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/tools/mcp"
 )
 
 type statusCmd struct {
@@ -162,7 +163,13 @@ func checkLine(c overview.CheckStatus) string {
 	return line
 }
 
-func serverLine(s overview.ServerStatus) string { return join(": ", s.State, s.Err) }
+// serverLine says how a server does, in the words of its node.
+func serverLine(s overview.ServerStatus) string {
+	if s.OK || s.State == mcp.StateLogin {
+		return join(": ", s.State, s.Err)
+	}
+	return join(": ", serverState(s.State, s.Err), s.Err)
+}
 
 // connectorWords are the states of connectors for which a node has another word, see connectorStates.
 var connectorWords = map[string]string{connectors.StateStopped: nodes.Off, connectors.StateOff: nodes.Stopped}
