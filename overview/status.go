@@ -138,6 +138,8 @@ type SettingStatus struct {
 	Next string `json:"next,omitempty"`
 	Off  bool   `json:"off"` // a feature is off until the setting is corrected
 	Code string `json:"code,omitempty"`
+
+	Connector string `json:"-"` // that keeps its old settings; empty: it is about another part
 }
 
 // AccessStatus is how unknown users are handled.

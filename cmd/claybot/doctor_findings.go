@@ -205,17 +205,8 @@ func (d *daemon) serverFindings(l *findingList) {
 // stoppedFindings are about what operators have stopped.
 func (d *daemon) stoppedFindings(l *findingList) {
 	for _, k := range slices.SortedFunc(slices.Values(d.stores.orders.All()), nodes.Key.Compare) {
-		what := k.String()
-		switch k.Kind { // as the status names them
-		case nodes.Connector, nodes.Schedule:
-			what = k.Name
-		case nodes.MCP:
-			what = "MCP server " + k.Name
-		case nodes.Relay:
-			what = "sink " + k.Name
-		}
 		if o := d.stores.orders.Stopped(k); o != nil { // it may be started just now
-			l.wrong(what, texts.Part{}, overview.LevelWarning, "node-stopped", stoppedBy(*o), nodes.Fix(k))
+			l.wrong(whatOf(k), texts.Part{}, overview.LevelWarning, "node-stopped", stoppedBy(*o), nodes.Fix(k))
 		}
 	}
 }

@@ -48,6 +48,7 @@ func (d nodeDesk) Nodes(ctx context.Context) ([]nodes.View, error) {
 	for i := range all {
 		all[i].Stopped = d.stores.orders.Stopped(all[i].Key)
 	}
+	all = append(all, d.unmade(c, all)...)
 	agents, err := d.stoppedAgents(ctx)
 	if err != nil {
 		return nil, err
@@ -60,6 +61,7 @@ func (d nodeDesk) Nodes(ctx context.Context) ([]nodes.View, error) {
 	}
 	d.startsFlows(all)
 	nodes.Settle(all)
+	advise(all, st.Findings)
 	return all, nil
 }
 
@@ -83,6 +85,9 @@ func (d nodeDesk) connectorNodes(c *configs.Config, all []overview.ConnectorStat
 		}
 		if _, verifies := d.roster.of(x.Name).(connectors.Verifier); verifies {
 			n.Can = append(n.Can, nodes.Test)
+		}
+		if n.Text == "" {
+			n.Text = d.config.keeps(x.Name)
 		}
 		d.tests.settle(&n, x.LastOK)
 		list = append(list, n)

@@ -95,8 +95,9 @@ func (d *daemon) spare(next map[string]instance, why map[string]string) {
 // keptStatus says that a connector keeps its old settings.
 func keptStatus(name, cause string) overview.SettingStatus {
 	return overview.SettingStatus{
-		Text: fmt.Sprintf("connector %s goes on with its old settings, because the new ones were refused: %s", name, strings.TrimPrefix(cause, name+": ")),
-		Next: "correct the new ones before claybot restarts: then it has no others", Off: true, Code: "credential-refused",
+		Connector: name,
+		Text:      fmt.Sprintf("connector %s goes on with its old settings, because the new ones were refused: %s", name, strings.TrimPrefix(cause, name+": ")),
+		Next:      "correct the new ones before claybot restarts: then it has no others", Off: true, Code: "credential-refused",
 	}
 }
 

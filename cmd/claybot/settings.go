@@ -102,6 +102,18 @@ func (s *settings) status() []overview.SettingStatus {
 	return all
 }
 
+// keeps says that a connector keeps its old settings, and what to do; empty if it does not.
+func (s *settings) keeps(connector string) string {
+	if kept := s.kept.Load(); kept != nil {
+		for _, k := range *kept {
+			if k.Connector == connector {
+				return join("; ", k.Text, k.Next)
+			}
+		}
+	}
+	return ""
+}
+
 // renamedText says that the configuration names a chat by an id that it has no more.
 func renamedText(x people.Renamed) string {
 	return fmt.Sprintf("the configuration names %s, which is now %s; what it says holds for the new name as well", x.Was, x.Now)

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/overview"
+)
+
+// What is configured is a node, also where a bad value leaves it out, or where it waits for a restart.
+func TestUnmadeNodes(t *testing.T) {
+	h := startDaemon(t, "model: demo\nrelay: [{name: first, file: first.jsonl}]\n", nil)
+	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
+	text := "model: demo\nrelay:\n  - {name: first, file: first.jsonl}\n  - {name: late, file: late.jsonl}\n" +
+		"connectors:\n  sales: {type: telegram}\n  foo: {type: pigeon}\nmcp:\n  both: {command: [x], url: 'http://127.0.0.1:1'}\n"
+	if err := os.WriteFile(filepath.Join(h.dir, "claybot.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, ok := h.daemon.askReload(h.ctx, false); !ok || out.Failed != "" {
+		t.Fatalf("%+v, %v", out, ok)
+	}
+	all, err := nodeDesk{h.daemon}.Nodes(h.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct{ kind, name, state, text string }{
+		{nodes.Connector, "sales", nodes.Off, "connectors.sales: has no token"},
+		{nodes.Connector, "foo", nodes.Off, "pigeon"},
+		{nodes.MCP, "both", nodes.Off, "wants either command or url"},
+		{nodes.Relay, "first", nodes.Running, ""},
+		{nodes.Relay, "late", nodes.Waiting, "needs a restart"},
+	} {
+		k := nodes.Key{Kind: want.kind, Name: want.name}
+		i := slices.IndexFunc(all, func(n nodes.View) bool { return n.Key == k })
+		if i < 0 || all[i].State != want.state || !strings.Contains(all[i].Text, want.text) {
+			t.Errorf("%s: want %+v in %+v", k, want, all)
+		}
+	}
+	said := fmt.Sprint(h.daemon.config.status())
+	for _, part := range []string{"connectors.sales", "connectors.foo", "mcp.both"} {
+		if !strings.Contains(said, part) {
+			t.Errorf("the status has no %s: %s", part, said)
+		}
+	}
+}
+
+// A connector that keeps its old settings says so, with what to do, though it runs.
+func TestKeptNode(t *testing.T) {
+	h := startDaemon(t, "model: demo\n", nil)
+	kept := []overview.SettingStatus{keptStatus("terminal", "the token is wrong")}
+	h.daemon.config.kept.Store(&kept)
+	n, err := nodeDesk{h.daemon}.node(h.ctx, nodes.Key{Kind: nodes.Connector, Name: "terminal"})
+	if err != nil || n.State != nodes.Running || n.Text != "connector terminal keeps its old settings: the new ones were refused: the token is wrong; correct them; the old ones end with this process" {
+		t.Errorf("%+v, %v", n, err)
+	}
+}
+
+// A node that does not run has the next step of the status, unless its own text has it.
+func TestAdvise(t *testing.T) {
+	all := []nodes.View{
+		{Key: nodes.Key{Kind: nodes.MCP, Name: "a"}, State: nodes.Failed},
+		{Key: nodes.Key{Kind: nodes.Model, Name: "m"}, State: nodes.Failed},
+		{Key: nodes.Key{Kind: nodes.Connector, Name: "c"}, State: nodes.Stopped, Text: "stopped; start it"},
+		{Key: nodes.Key{Kind: nodes.Relay, Name: "r"}, State: nodes.Running},
+	}
+	advise(all, []overview.Finding{{What: "MCP server a", Next: "install it"}, {What: "model m", Next: "set a key"}, {What: "c", Next: "start it"}, {What: "sink r", Next: "look"}})
+	for i, want := range []string{"install it", "set a key", "", ""} {
+		if all[i].Next != want {
+			t.Errorf("%s: %q, want %q", all[i].Key, all[i].Next, want)
+		}
+	}
+}
