@@ -108,6 +108,9 @@ func Entry(kind, name string, values map[string]string) (key, value string, faul
 	if !k.List && !form.MatchString(name) {
 		faults["name"] = "a name has at most " + most + " of a-z, 0-9 and -"
 	}
+	if k.Group == "agents" && name == DefaultProfile {
+		faults["name"] = "the profile default is always there; its page in the map has its settings"
+	}
 	entry := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
 	add := func(name string, n *yaml.Node) {
 		entry.Content = append(entry.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, n)
@@ -132,15 +135,15 @@ func Entry(kind, name string, values map[string]string) (key, value string, faul
 		faults["name"] = err.Error()
 	}
 	if k.List {
-		name, faults = "", noEntry(entry, faults)
+		name, faults = "", noEntry(entry, k.Fields[0].Name, faults)
 	}
 	return strings.TrimSuffix(joinPath(k.Group, name), "."), strings.TrimRight(string(b), "\n"), faults
 }
 
-// noEntry adds that an entry of a list says nothing.
-func noEntry(entry *yaml.Node, faults map[string]string) map[string]string {
+// noEntry adds, at its first field, that an entry of a list says nothing.
+func noEntry(entry *yaml.Node, first string, faults map[string]string) map[string]string {
 	if len(entry.Content) == 0 && len(faults) == 0 {
-		faults["name"] = "fill in at least one field"
+		faults[first] = "fill in at least one field"
 	}
 	return faults
 }

@@ -60,21 +60,31 @@ func (f *configFile) entered(c web.ConfigEdit) (made web.ConfigEdit, forget func
 	return c, forget, nil
 }
 
-// ofEntry says of an error about a new entry which of its fields it is about, where it names one.
+// ofEntry says of an error about a new entry which of its fields its lines are about, where they name some.
 func ofEntry(c web.ConfigEdit, err error) error {
 	var problem *web.Problem
 	if c.Kind == "" || !errors.As(err, &problem) || problem.Fields["value"] == "" {
 		return err
 	}
-	field, why := "name", problem.Fields["value"]
-	where := numbered.ReplaceAllString(why, "")               // relay[2].url is its key url
+	lines := strings.Split(problem.Fields["value"], "\n")
+	problem.Fields = make(map[string]string)
+	for _, why := range lines {
+		field := fieldOf(c, why)
+		problem.Fields[field] = join("\n", problem.Fields[field], why)
+	}
+	return problem
+}
+
+// fieldOf is the field of a new entry that a line is about; name if it is about none.
+func fieldOf(c web.ConfigEdit, line string) string {
+	field := "name"
+	line = numbered.ReplaceAllString(line, "")                // relay[2].url is its key url
 	for _, name := range slices.Sorted(maps.Keys(c.Fields)) { // of callback and callback_secret, the longer one
-		if strings.Contains(where, c.Key+"."+name) && (field == "name" || len(name) > len(field)) {
+		if strings.Contains(line, c.Key+"."+name) && (field == "name" || len(name) > len(field)) {
 			field = name
 		}
 	}
-	problem.Fields = map[string]string{field: why}
-	return problem
+	return field
 }
 
 // numbered is the number of an entry of a list.

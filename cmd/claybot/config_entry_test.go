@@ -67,6 +67,16 @@ func TestFaultOfEntryAtItsField(t *testing.T) {
 	}
 }
 
+// Each of several faults stands at its field.
+func TestFaultsOfEntryAtTheirFields(t *testing.T) {
+	edit := web.ConfigEdit{Kind: "sink", Key: "relay", Fields: map[string]string{"url": "ftp://x", "secret": "y", "name": "!"}}
+	var problem *web.Problem
+	err := ofEntry(edit, &web.Problem{Fields: map[string]string{"value": "nothing was changed: c.yaml:2: relay[1].url: no address\nc.yaml:2: relay[1].secret: want env:NAME"}})
+	if !errors.As(err, &problem) || len(problem.Fields) != 2 || !strings.Contains(problem.Fields["url"], "no address") || problem.Fields["secret"] != "c.yaml:2: relay[1].secret: want env:NAME" {
+		t.Errorf("the faults stand at %q", problem.Fields)
+	}
+}
+
 // A form adds a node of a kind in one change, which its revert undoes: a secret goes into a file of its own, what is
 // wrong is said of its field, and then nothing is written, no secret either.
 func TestConfigEntry(t *testing.T) {
@@ -83,6 +93,8 @@ func TestConfigEntry(t *testing.T) {
 		{"a name", web.ConfigEdit{Kind: "telegram", Key: "Sales", Fields: map[string]string{"token": token}}, "name"},
 		{"a word", web.ConfigEdit{Kind: "telegram", Key: "sales", Fields: map[string]string{"token": token, "delivery": "pigeon"}}, "delivery"},
 		{"what the schema refuses", web.ConfigEdit{Kind: "webhook", Key: "orders", Fields: map[string]string{"max_body": "99g"}}, "max_body"},
+		{"a profile that is there", web.ConfigEdit{Kind: "profile", Key: "default"}, "name"},
+		{"nothing", web.ConfigEdit{Kind: "budget"}, "per"},
 		{"no kind", web.ConfigEdit{Kind: "dish", Key: "x"}, "kind"},
 	} {
 		_, err := desk.ChangeConfig(h.ctx, tt.edit)
