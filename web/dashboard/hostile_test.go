@@ -438,7 +438,7 @@ func TestHealthSinks(t *testing.T) {
 		{Name: "theirs", Standby: true},
 		{Name: "held", Backlog: 1, Stopped: "stopped by boss"},
 	}
-	for i, want := range []string{"working", "no events yet", "catching up", "failing, retrying", "sent by another member", "stopped by an operator"} {
+	for i, want := range []string{"working", "no events yet", "catching up", "failed, retrying", "sent by another member", "stopped by an operator"} {
 		if got := markOf(sinks[i]).Words; got != want {
 			t.Errorf("%s %s, want %s", sinks[i].Name, got, want)
 		}

@@ -171,6 +171,9 @@ func unsetIn(c web.ConfigView, entry string) (all []web.ConfigKey) {
 // kindOfEntry is the kind of a profile or a connector that the configuration has, by its key.
 func kindOfEntry(c web.ConfigView, entry string) (kind web.ConfigKind, ok bool) {
 	group, name, _ := strings.Cut(entry, ".")
+	if strings.Contains(name, ".") { // a key of an entry
+		return kind, false
+	}
 	want, there := map[string]string{"agents": "profile", "connectors": name}[group], false
 	for _, k := range c.Keys {
 		there = there || within(k.Key, entry)

@@ -1,12 +1,14 @@
 package dashboard_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/web/webtest"
 )
@@ -58,6 +60,31 @@ func TestNodeSettings(t *testing.T) {
 			t.Errorf("%s = %d", key, got.code)
 		}
 	}
+}
+
+// A manyKeys is a configuration with a key of the default profile that has no keys below it.
+type manyKeys struct{ *inMemory }
+
+type inMemory = webtest.Configuration
+
+func (c manyKeys) Configuration(ctx context.Context) (web.ConfigView, error) {
+	v, err := c.inMemory.Configuration(ctx)
+	v.Keys = append(v.Keys, web.ConfigKey{Key: "agents.default.memory", Value: "on", Origin: "default"})
+	return v, err
+}
+
+// The page of the notes lists the keys that there are: none of a profile below a key of one. What does not run has the
+// next step.
+func TestNodeSettingsOfNotes(t *testing.T) {
+	r := newRig(t)
+	notes := nodes.View{Key: nodes.Key{Kind: nodes.Memory, Name: "notes"}, State: nodes.Failed, Text: "it is full", Next: "make <room>"}
+	r.desk = func(b *web.Backend) {
+		b.Nodes, b.Configuration = webtest.NodesOf(notes), manyKeys{webtest.NewConfiguration()}
+	}
+	r.start()
+	page := r.visitor().page("/ui/nodes/memory/notes")
+	says(t, page, "agents.default.memory", "Next step: make &lt;room&gt;", "failed, retrying")
+	denies(t, page, "agents.default.memory.")
 }
 
 // What the pages show follows the scope: the log is for those who operate, settings and calls for administrators, and

@@ -175,17 +175,17 @@ var accessModes = map[people.AccessMode]string{
 type mark struct{ Tone, Words string }
 
 var connectorMarks = map[string]mark{
-	connectors.StateLive: {"good", "connected"}, connectors.StateStarting: {"busy", "starting"}, connectors.StateFailing: {"warn", "failing, retrying"},
+	connectors.StateLive: {"good", "connected"}, connectors.StateStarting: {"busy", "starting"}, connectors.StateFailing: {"warn", "failed, retrying"},
 	connectors.StateStopped: {"bad", "stopped, needs action"}, connectors.StateStandby: {"calm", "standby"},
 	connectors.StateOff: {"calm", "stopped by an operator"},
 }
 
 var serverMarks = map[string]mark{
-	"starting": {"busy", "starting"}, "waiting": {"warn", "failing, retrying"}, "refused": {"warn", "invalid settings"}, "stopped": {"calm", "stopped by an operator"},
+	"starting": {"busy", "starting"}, "waiting": {"warn", "failed, retrying"}, "refused": {"warn", "invalid settings"}, "stopped": {"calm", "stopped by an operator"},
 }
 
 var nodeMarks = map[string]mark{
-	nodes.Running: {"good", "running"}, nodes.Waiting: {"busy", "waiting"}, nodes.Failed: {"warn", "failing, retrying"}, nodes.Off: {"bad", "off, needs action"}, nodes.Stopped: {"calm", "stopped by an operator"},
+	nodes.Running: {"good", "running"}, nodes.Waiting: {"busy", "waiting"}, nodes.Failed: {"warn", "failed, retrying"}, nodes.Off: {"bad", "off, needs action"}, nodes.Stopped: {"calm", "stopped by an operator"},
 }
 
 // flowMarks are the states of the nodes of a flow; empty: a run has not come there.
@@ -223,7 +223,7 @@ func markOf(v any) mark {
 	case runs.SinkHealth:
 		switch {
 		case v.Error != "":
-			return mark{"warn", "failing, retrying"}
+			return mark{"warn", "failed, retrying"}
 		case v.Stopped != "":
 			return nodeMarks[nodes.Stopped]
 		case v.Standby:
@@ -238,6 +238,8 @@ func markOf(v any) mark {
 		switch {
 		case v.OK:
 			return mark{"good", "connected"}
+		case v.State == "starting" && v.Err != "": // it is tried again
+			return serverMarks["waiting"]
 		case v.State == "login":
 			return mark{"warn", "needs a login: claybot mcp login " + v.Name}
 		}
@@ -245,7 +247,7 @@ func markOf(v any) mark {
 	case overview.ModelStatus:
 		switch {
 		case v.Err != "":
-			return mark{"bad", "not responding"}
+			return mark{"bad", nodeMarks[nodes.Failed].Words}
 		case v.Name == "":
 			return mark{"warn", "not configured"}
 		case v.LastOK.IsZero():
