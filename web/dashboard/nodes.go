@@ -197,8 +197,11 @@ func (b *nodePages) add(r *http.Request) (string, error) {
 		faults := make(map[string]string)
 		var all []string
 		for field, why := range problem.Fields {
-			all = append(all, field+": "+why)
-			faults[formField(field, fields)] = why
+			if in := formField(field, fields); r.PostForm.Has(in) {
+				faults[in] = why
+				why = field + ": " + why
+			}
+			all = append(all, why) // a budget has no name that it would be about
 		}
 		slices.Sort(all)
 		return "", &web.Problem{Status: problem.Status, Code: "refused", Message: strings.Join(all, " "), Fix: cmp.Or(problem.Fix, nothingChanged), Fields: faults}

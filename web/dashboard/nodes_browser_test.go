@@ -54,7 +54,8 @@ func TestBrowserNodeAdd(t *testing.T) {
 		until(`document.querySelector('[data-fault="f.token"]')?.textContent === "13 is no reference." && document.querySelector("#add-form [data-error]").textContent.includes("token: 13 is no reference.")`),
 		until(`document.activeElement.name === "f.token"`))
 	b.do("a value for the machine alone", fill(`[name="f.token"]`, "env:OTHER"), chromedp.Focus(`[name="f.token"]`), press("Enter"), until(`document.querySelector('[data-fault="f.token"]')?.textContent === "Set this on the machine."`))
-	b.do("a value that is right", fill(`[name="f.token"]`, "env:SALES_TOKEN"), chromedp.Focus(`[name="f.token"]`), press("Enter"), until(`location.pathname === "/ui/nodes" && document.body.dataset.connection === "on"`))
+	b.do("a value that is right", fill(`[name="f.token"]`, "env:SALES_TOKEN"), chromedp.Focus(`[name="f.token"]`), press("Enter"), until(`location.pathname === "/ui/nodes" && document.body.dataset.connection === "on"`),
+		until(`document.querySelector("#toasts .toast:not(.bad)") !== null`))
 	b.open("/ui/config/history")
 	b.do("in the history", until(`document.body.textContent.includes("connectors.sales") && document.body.textContent.includes("telegram env:SALES_TOKEN")`))
 	b.open("/ui/nodes/add?kind=mcp")

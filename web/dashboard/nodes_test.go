@@ -87,6 +87,27 @@ func TestNodeSettingsOfNotes(t *testing.T) {
 	denies(t, page, "agents.default.memory.")
 }
 
+// A budget has no name that a fault could be about; the field of a list says how it is written.
+func TestNodeAddFaults(t *testing.T) {
+	r := newRig(t)
+	r.desk = func(b *web.Backend) {
+		b.Nodes, b.Configuration = webtest.NewNodes(), faultyName{webtest.NewConfiguration()}
+	}
+	r.start()
+	v := r.visitor()
+	got := v.do(http.MethodPost, "/ui/nodes/add", url.Values{"kind": {"sink"}, "f.file": {""}, "version": {"0"}})
+	says(t, got.body, "it says nothing", `"f.file":"and needs a file"`, "file: and needs a file")
+	denies(t, got.body, "name: it says")
+	says(t, v.page("/ui/nodes/add?kind=profile"), "A list: a comma between two")
+}
+
+// A faultyName refuses changes.
+type faultyName struct{ *inMemory }
+
+func (faultyName) ChangeConfig(context.Context, web.ConfigEdit) (web.ConfigChanged, error) {
+	return web.ConfigChanged{}, &web.Problem{Status: http.StatusBadRequest, Code: "values", Fields: map[string]string{"name": "it says nothing", "file": "and needs a file"}}
+}
+
 // What the pages show follows the scope: the log is for those who operate, settings and calls for administrators, and
 // nothing is for programs that only chat.
 func TestNodeScopes(t *testing.T) {

@@ -141,6 +141,19 @@ function gone(e) {
   toast(reason(xhr?.status ?? 0, xhr?.responseText ?? ""), true);
 }
 
+// carry has the next page say what the answer says, which this page has no time for.
+function carry(xhr) {
+  try {
+    sessionStorage.setItem("said", JSON.parse(xhr.getResponseHeader("HX-Trigger")).toast);
+  } catch {} // it says nothing, or the browser keeps nothing
+}
+
+try {
+  const said = sessionStorage.getItem("said");
+  sessionStorage.removeItem("said");
+  if (said) toast(said);
+} catch {} // the browser keeps nothing
+
 document.addEventListener("htmx:beforeRequest", (e) => {
   if (e.detail.requestConfig?.verb !== "get") hear(e.detail.elt);
   const form = e.detail.elt.closest?.("form");
@@ -157,7 +170,10 @@ document.addEventListener("htmx:afterRequest", (e) => {
     delete form.dataset.dirty;
     form.dataset.settled = "true";
   }
-  if (elt.dataset.then) location.href = elt.dataset.then;
+  if (elt.dataset.then) {
+    carry(e.detail.xhr);
+    location.href = elt.dataset.then;
+  }
   else refresh();
 });
 document.addEventListener("htmx:afterSwap", (e) => times(e.detail.target?.parentElement ?? document));
