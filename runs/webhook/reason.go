@@ -26,7 +26,7 @@ func reason(err error) string {
 	}
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "the connection is refused; the receiver does not run, or elsewhere"
+		return "the connection is refused: the receiver does not run, or its address or port is another one"
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
 		return "the receiver's host cannot be reached"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
