@@ -100,7 +100,7 @@ func (d *doctor) lastEnd(context.Context) bool {
 		d.warn("clock-off", "the clock of this machine is behind: claybot was started at "+moment(ahead)+", which is in the future",
 			"set the clock with NTP: schedules, signatures and certificates depend on it")
 	}
-	crashed := fmt.Sprintf("claybot crashed %s in a row", count(unclean, "time"))
+	crashed, log := crashes(unclean), "read the end of its log: claybot service logs, or the output of claybot serve"
 	switch {
 	case err != nil:
 		return d.warn("record-unreadable", "cannot read the boot record: "+reason(err), "nothing; the next start writes a new one")
@@ -109,9 +109,9 @@ func (d *doctor) lastEnd(context.Context) bool {
 	case unclean == 0:
 		return d.ok("clean shutdown")
 	case b.Starting != "":
-		return d.warn("crashed", crashed+", the last time while it started the connector "+b.Starting, "read the end of its log")
+		return d.warn("crashed", crashed+", the last time while it started the connector "+b.Starting, log)
 	}
-	return d.warn("crashed", crashed, "read the end of its log; if memory is short, see the limits below")
+	return d.warn("crashed", crashed, log+"; if memory is short, see the limits below")
 }
 
 // limits checks the limits of this user. A service may have others than this shell.

@@ -35,14 +35,28 @@ func TestModelNodesOf(t *testing.T) {
 
 // The status names each node that is stopped, also where the words about two are the same, and repeats no row.
 func TestAdviceRows(t *testing.T) {
-	rows := [][]string{{"sink log", "up to date: down"}}
+	rows := [][]string{{"sink log", "up to date: down"}, {"cron", "stopped by ann; start it: claybot nodes start cron"}}
 	all := []overview.Finding{
 		{What: "sink log", Text: "down", Next: "start it", Code: "x"},
+		{What: "cron", Text: "stopped by ann", Next: "start it: claybot nodes start cron", Code: "x"},
 		{What: "tools/web", Text: "stopped at noon", Next: "start it", Code: "x"},
 		{What: "tools/files", Text: "stopped at noon"},
 	}
-	want := [][]string{rows[0], {"", "→ sink log: start it [x]"}, {"tools/web", "stopped at noon"}, {"", "→ tools/web: start it [x]"}, {"tools/files", "stopped at noon"}}
+	want := [][]string{{"sink log", "up to date: down"}, {"cron", "stopped by ann"}, {"", "→ sink log: start it [x]"}, {"", "→ cron: start it: claybot nodes start cron [x]"}, {"tools/web", "stopped at noon"}, {"", "→ tools/web: start it [x]"}, {"tools/files", "stopped at noon"}}
 	if got := adviceRows(rows, all); !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("got %q", got)
+	}
+}
+
+// After a crash, the status counts in words that fit the number.
+func TestStartRows(t *testing.T) {
+	for want, x := range map[string]overview.StartStatus{
+		"claybot crashed: it resumes 1 run at a time; 1 agent to be resumed":                    {Unclean: 1, AtOnce: 1, Waiting: 1},
+		"claybot crashed 3 times in a row: it resumes 2 runs at a time; 0 agents to be resumed": {Unclean: 3, AtOnce: 2},
+	} {
+		rows := startRows(overview.Status{Start: &x})
+		if got := rows[len(rows)-1][1]; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

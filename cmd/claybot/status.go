@@ -64,6 +64,11 @@ func adviceRows(rows [][]string, all []overview.Finding) [][]string {
 			rows = append(rows, []string{f.What, connectors.OneLine(f.Text, 600)})
 		}
 		if f.Next != "" {
+			for _, row := range parts {
+				if row[0] == f.What { // the next step stands once
+					row[1] = strings.Replace(row[1], "; "+f.Next, "", 1)
+				}
+			}
 			rows = append(rows, []string{"", "→ " + f.What + ": " + f.Next + " [" + f.Code + "]"})
 		}
 	}
@@ -89,10 +94,18 @@ func startRows(st overview.Status) [][]string {
 	rows := field("limits", fmt.Sprintf("%d concurrent runs; %s", st.Limits.MaxRuns, l))
 	if x := st.Start; x != nil {
 		rows = append(rows, []string{"start", fmt.Sprintf(
-			"claybot crashed %s in a row: it resumes %d runs at a time, %d agents wait", count(x.Unclean, "time"), x.AtOnce, x.Waiting,
+			"%s: it resumes %s at a time; %s to be resumed", crashes(x.Unclean), count(x.AtOnce, "run"), count(x.Waiting, "agent"),
 		)})
 	}
 	return rows
+}
+
+// crashes says how often claybot has crashed without a clean end between.
+func crashes(n int) string {
+	if n == 1 {
+		return "claybot crashed"
+	}
+	return fmt.Sprintf("claybot crashed %d times in a row", n)
 }
 
 // diskRows show the free space if it is short.

@@ -95,7 +95,11 @@ func findingsOf(s overview.Status) []finding {
 		all = append(all, counted(p.Messages, "warn", healthParked, healthParkedMany)...)
 	}
 	if x := s.Start; x != nil {
-		all = append(all, finding{"warn", fmt.Sprintf(healthUnclean, plural(x.Unclean, "time", "times"), plural(x.Waiting, "agent is", "agents are"))})
+		often := ""
+		if x.Unclean > 1 {
+			often = fmt.Sprintf(healthOften, x.Unclean)
+		}
+		all = append(all, finding{"warn", fmt.Sprintf(healthUnclean, often, plural(x.Waiting, "agent is", "agents are"))})
 	}
 	return all
 }

@@ -52,6 +52,28 @@ func TestHealthOfStoppedNodes(t *testing.T) {
 	}
 }
 
+// The pages of agents say what stops an agent, or switches it off, as claybot agents does.
+func TestHinderedAgents(t *testing.T) {
+	b := &pages{views: sync.OnceValue(readViews)}
+	for _, tt := range []struct {
+		state, stopped, off, want string
+	}{
+		{"idle", "", "", ">idle<"},
+		{"idle", "model/m: stopped by ann", "", ">stopped by an operator<"},
+		{"waiting", "model/m: stopped by ann", "max_steps is no number", ">stopped by an operator<"},
+		{"idle", "", "max_steps is no number", ">off, needs action<"},
+		{"RUNNING", "model/m: stopped by ann", "", ">running<"},
+	} {
+		row := agentRow{AgentView: web.AgentView{ID: "a", State: tt.state, Stopped: tt.stopped, Off: tt.off}}
+		for _, c := range []pageCase{{"agents", "rows", agentsView{Rows: []agentRow{row}}}, {"agent", "top", agentView{agentRow: row}}} {
+			html := rendered(t, b, c)
+			if !strings.Contains(html, tt.want) || !strings.Contains(html, row.Hindrance()) {
+				t.Errorf("%s %q %q: %s", tt.state, tt.stopped, tt.off, html)
+			}
+		}
+	}
+}
+
 // Health is not well while an MCP server is down, and claims nothing about a model
 // that was never asked.
 func TestHealthOfServers(t *testing.T) {
@@ -93,6 +115,11 @@ func TestHealthOfServers(t *testing.T) {
 			"back after a crash",
 			overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers}, Start: &overview.StartStatus{Unclean: 2, Waiting: 1}},
 			"warn", "claybot crashed 2 times in a row and resumes its runs a few at a time; 1 agent is waiting.",
+		},
+		{
+			"back after one crash",
+			overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers}, Start: &overview.StartStatus{Unclean: 1, Waiting: 2}},
+			"warn", "claybot crashed and resumes its runs a few at a time; 2 agents are waiting.",
 		},
 		{
 			"a part without a section",
