@@ -278,12 +278,15 @@ func (r *reader) instance(m member, c *Connectors) {
 		r.warn(m.at, "%s; ignored", w.fault())
 		w.off(t.path, m.at.String()+": "+w.fault())
 	}
-	if own := c.group(m.name) != nil; !own && !settings.Wanted() { // one with a group may have its token elsewhere
+	if of, is := settings.(owner); is && c.group(m.name) == nil && !settings.Wanted() { // one with a group may have its token elsewhere
 		why := "has no " + settings.Credentials()[0].Key
 		r.warn(m.at, "%s; ignored", why)
-		c.close(Instance{m.name, settings, m.at}, m.at.String()+": "+why)
+		of.off(noCredential, m.at.String()+": "+why)
 	}
 }
+
+// noCredential is, in place of a path, why a connector is off that has no token.
+const noCredential = "credentials"
 
 // lost says of the warnings since before which connector they switch off: what is left
 // of one that was not understood may go elsewhere.

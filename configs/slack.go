@@ -65,6 +65,12 @@ func (s Slack) Credentials() []Credential {
 	return all
 }
 
+// Tokenless are the settings as they hold without a token, which the app for it does not need.
+func (s Slack) Tokenless() *Slack {
+	s.on(noCredential)
+	return &s
+}
+
 func (s Slack) basic() []Credential {
 	bot := Credential{"bot_token", "SLACK_BOT_TOKEN", s.BotToken, platforms.SlackBotToken, "copy it from api.slack.com/apps, OAuth & Permissions (xoxb-…)"}
 	if s.Rotates() {

@@ -113,6 +113,7 @@ func slackSettings(c configs.Config, name string) (*configs.Slack, error) {
 			}
 		}
 	}
+	s = s.Tokenless()
 	switch {
 	case !found:
 		return nil, usageError{fmt.Errorf("no Slack connector %.40q; there are: %s", name, strings.Join(names, ", "))}
