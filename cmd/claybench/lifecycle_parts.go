@@ -20,7 +20,6 @@ type part struct {
 	config string   // key; empty for a node that is always there
 	forms  []string // values of the key, the one of the beginning first
 	broken string   // a value that switches it off, which only an edit of the file can set; empty for none
-	gone   bool     // with the broken value there is no node
 	door   *doorway // where its connections arrive; nil for none
 
 	stopped register[bool]
@@ -33,10 +32,10 @@ func (p *part) state(text []byte, stopped bool) string {
 	if !set {
 		value, set = configs.Written(text, p.config)
 	}
-	switch is := set && (value != p.broken || !p.gone); {
+	switch {
 	case stopped:
 		return nodes.Stopped // also where the file has none any more
-	case !is:
+	case !set:
 		return ""
 	case value == p.broken && p.broken != "":
 		return nodes.Off
@@ -145,7 +144,7 @@ func newParts(w *lifeWorld, bin, dir string) ([]*part, error) {
 			forms: []string{w.hook(""), w.hook("max_body: 2m, ")}, broken: w.hook("max_body: 99g, "),
 		},
 		{
-			key: nodes.Key{Kind: nodes.MCP, Name: "near"}, config: "mcp.near", door: near, gone: true,
+			key: nodes.Key{Kind: nodes.MCP, Name: "near"}, config: "mcp.near", door: near,
 			forms: []string{remote("", near.url+"/mcp"), remote("timeout: 30s, ", near.url+"/mcp")}, broken: remote("", "nowhere"),
 		},
 		{

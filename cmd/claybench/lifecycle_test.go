@@ -64,7 +64,7 @@ func TestRegister(t *testing.T) {
 // The judge of the rig knows which state a node must have.
 func TestPartState(t *testing.T) {
 	p := &part{config: "connectors.x", broken: "{type: telegram, api_url: nowhere}"}
-	server := &part{config: "mcp.x", broken: "{url: nowhere}", gone: true}
+	server := &part{config: "mcp.x", broken: "{url: nowhere}"}
 	for _, tt := range []struct {
 		name    string
 		part    *part
@@ -78,7 +78,7 @@ func TestPartState(t *testing.T) {
 		{"not set, and stopped", p, "log: json\n", true, nodes.Stopped},
 		{"broken", p, "connectors: {x: {type: telegram, api_url: nowhere}}\n", false, nodes.Off},
 		{"broken, and stopped", p, "connectors: {x: {type: telegram, api_url: nowhere}}\n", true, nodes.Stopped},
-		{"left out for a mistake", server, "mcp: {x: {url: nowhere}}\n", false, ""},
+		{"left out for a mistake", server, "mcp: {x: {url: nowhere}}\n", false, nodes.Off},
 		{"always there", &part{}, "log: json\n", false, nodes.Running},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

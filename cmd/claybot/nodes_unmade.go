@@ -28,8 +28,10 @@ func (d nodeDesk) unmade(c *configs.Config, all []nodes.View) (list []nodes.View
 		}
 	}
 	for i, n := range list { // it may be started before it is corrected
-		if list[i].Stopped = d.stores.orders.Stopped(n.Key); list[i].Stopped != nil {
-			list[i].Can = []string{nodes.Start}
+		if n.Stopped = d.stores.orders.Stopped(n.Key); n.Stopped != nil {
+			list[i].Stopped = n.Stopped
+			list[i].Can, list[i].State = []string{nodes.Start}, nodes.Stopped
+			list[i].Text = stoppedBy(*n.Stopped) + "; " + nodes.Fix(n.Key) + "; then: " + n.Text
 		}
 	}
 	return list

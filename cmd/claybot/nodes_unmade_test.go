@@ -41,6 +41,14 @@ func TestUnmadeNodes(t *testing.T) {
 			t.Errorf("%s: want %+v in %+v", k, want, all)
 		}
 	}
+	both := nodes.Key{Kind: nodes.MCP, Name: "both"}
+	if _, err := h.daemon.stores.orders.Stop(h.ctx, both, "an operator"); err != nil {
+		t.Fatal(err)
+	}
+	n, err := nodeDesk{h.daemon}.node(h.ctx, both)
+	if err != nil || n.State != nodes.Stopped || !strings.Contains(n.Text, "wants either command or url") || !n.Has(nodes.Start) {
+		t.Errorf("stopped as well: %+v, %v", n, err)
+	}
 	said := fmt.Sprint(h.daemon.config.status())
 	for _, part := range []string{"connectors.sales", "connectors.foo", "mcp.both"} {
 		if !strings.Contains(said, part) {
