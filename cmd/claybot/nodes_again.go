@@ -69,7 +69,7 @@ func restartFor(n nodes.View) string {
 	case nodes.Profile:
 		return "each run of its agents reads it again; to restart its model or an MCP server, name that: claybot nodes restart model/NAME"
 	case nodes.Tools, nodes.Memory, nodes.Skills:
-		return "each call reads it again; claybot nodes stop takes it away from agents, and claybot nodes start gives it back"
+		return "each call reads it again; agents cannot use it after claybot nodes stop, and can again after claybot nodes start"
 	}
 	return ""
 }
