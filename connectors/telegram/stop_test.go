@@ -82,6 +82,7 @@ func TestStopIsKept(t *testing.T) {
 		b.server.Say(asked, asked, "hi")
 		b.sink.works = true
 		b.run()
+		synctest.Wait() // the message is taken; what is refused is the press
 		m := b.send(growing(idOf(asked), false))
 		b.sink.refuses = 1
 		b.press(asked, asked, m.ID, "Stop")
