@@ -183,28 +183,6 @@ func (c *client) verdict(x call, resp *http.Response, data []byte, result any) e
 	return &refusal{what: x.what, status: resp.StatusCode, code: said.Code, message: connectors.OneLine(said.Message, 200)}
 }
 
-// patiently makes a call and waits as long as Discord asks to, up to tries times and short waits.
-func (c *client) patiently(ctx context.Context, tries int, x call, result any) (err error) {
-	for n := range tries {
-		if err = c.soon(ctx, x, result); err == nil {
-			return nil
-		}
-		var retry *connectors.RetryError
-		var refused *refusal
-		wait := time.Second << n
-		switch {
-		case errors.As(err, &retry):
-			wait = retry.After
-		case errors.As(err, &refused):
-			return err
-		}
-		if n == tries-1 || !connectors.Sleep(ctx, wait) {
-			break
-		}
-	}
-	return err
-}
-
 // soon is do that waits for a moment where the limit of the route is a short one.
 func (c *client) soon(ctx context.Context, x call, result any) error {
 	for {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -245,7 +244,7 @@ func (b *backfill) threads(c *conversation, active []channel, g *connectors.Gap)
 
 // newer reports whether an id is at or after another one.
 func newer(id, after string) bool {
-	return isID(id) && cmp.Or(cmp.Compare(len(id), len(after)), cmp.Compare(id, after)) >= 0
+	return isID(id) && compareIDs(id, after) >= 0
 }
 
 // errTooLong is why messages may be missing in a conversation that was read.
@@ -354,7 +353,7 @@ func (b *backfill) hidden(ctx context.Context, c *conversation, id string, from,
 		}
 	}
 	if err == nil && !of.forum() && newer(of.Last, snowflake(from)) {
-		err = b.call(ctx, &c.patience, newestCall(id), &newest)
+		err = b.call(ctx, &c.patience, messagesCall(id, 1, ""), &newest)
 		if err == nil && len(newest) == 0 {
 			return errNoHistory
 		}
@@ -387,8 +386,7 @@ func (b *backfill) older(ctx context.Context, c *conversation, id string, from, 
 
 // since reads the page of messages after one, the oldest first.
 func (b *backfill) since(ctx context.Context, c *conversation, id, after string) (page []message, err error) {
-	x := channelCall(http.MethodGet, "get messages", id, fmt.Sprintf("/messages?limit=%d&after=%s", pageItems, after), nil)
-	err = b.call(ctx, &c.patience, x, &page)
+	err = b.call(ctx, &c.patience, messagesCall(id, pageItems, "&after="+after), &page)
 	sortMessages(page)
 	return page, err
 }

@@ -152,12 +152,12 @@ func (c *Connector) place(ctx context.Context, guild, id string) (p place, gone 
 	if !isID(id) || !isID(guild) {
 		return p, true, nil
 	}
-	if err := c.api.patiently(ctx, backfillTries, channelCall(http.MethodGet, "get channel", id, "", nil), &known); err != nil {
-		gone := refusedWith(err, http.StatusNotFound) || refusedWith(err, http.StatusForbidden)
-		if gone {
-			err = nil
-		}
-		return p, gone, err
+	err = c.api.soon(ctx, channelCall(http.MethodGet, "get channel", id, "", nil), &known)
+	switch {
+	case absent(err):
+		return p, true, nil
+	case err != nil:
+		return p, false, err
 	}
 	if known.ID != id || known.thread() && !isID(known.Parent) {
 		return p, true, nil
@@ -165,33 +165,4 @@ func (c *Connector) place(ctx context.Context, guild, id string) (p place, gone 
 	c.channels.learn(guild, known)
 	known.Guild = guild
 	return known.place(), false, nil
-}
-
-// guilds tells the servers that a new session lists from those that the bot joins.
-type guilds struct {
-	mu       sync.Mutex
-	expected map[string]bool
-}
-
-func (g *guilds) expect(id string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.expected == nil {
-		g.expected = make(map[string]bool)
-	}
-	g.expected[id] = true
-}
-
-// joined reports whether the bot was added to a server, rather than shown it again.
-func (g *guilds) joined(id string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	known := g.expected[id]
-	delete(g.expected, id)
-	return !known
-}
-
-// dead is a change of a channel that can no longer be reached; an empty why: it can.
-func (c *Connector) dead(channelID, why string) connectors.RouteChange {
-	return connectors.RouteChange{Connector: c.cfg.Name, ChannelID: channelID, Dead: why}
 }

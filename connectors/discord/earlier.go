@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -19,13 +17,17 @@ var _ connectors.Historian = (*Connector)(nil)
 
 // sortMessages puts messages into the order in which they were written.
 func sortMessages(all []message) {
-	slices.SortFunc(all, func(a, b message) int {
-		return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), strings.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(all, func(a, b message) int { return compareIDs(a.ID, b.ID) })
 }
 
-// less reports whether an id is older than another one.
-func less(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
+// compareIDs orders ids by when they were made.
+func compareIDs(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) }
+
+// messagesCall asks for a page of messages of a channel: the newest ones, or those next to a bound, which is
+// "&before=" or "&after=" and an id.
+func messagesCall(channel string, limit int, bound string) call {
+	return channelCall(http.MethodGet, "get messages", channel, fmt.Sprintf("/messages?limit=%d%s", limit, bound), nil)
+}
 
 // Said implements connectors.Historian. The endpoint returns the newest messages before one, of
 // which it takes at most 100 at a time.
@@ -46,7 +48,7 @@ func (c *Connector) Said(ctx context.Context, s connectors.Span) (all []claybot.
 			return nil, false, err
 		}
 		for _, m := range slices.Backward(page) {
-			if s.After != "" && !less(s.After, m.ID) {
+			if s.After != "" && compareIDs(s.After, m.ID) >= 0 {
 				slices.Reverse(all)
 				return all, false, nil
 			}
@@ -70,12 +72,11 @@ func (c *Connector) Said(ctx context.Context, s connectors.Span) (all []claybot.
 
 // before reads the page of messages before one, the oldest first.
 func (c *Connector) before(ctx context.Context, channel, before string) ([]message, error) {
-	args := url.Values{"limit": {strconv.Itoa(pageItems)}}
 	if before != "" {
-		args.Set("before", before)
+		before = "&before=" + before
 	}
 	var page []message
-	err := c.api.do(ctx, channelCall(http.MethodGet, "get messages", channel, "/messages?"+args.Encode(), nil), &page)
+	err := c.api.do(ctx, messagesCall(channel, pageItems, before), &page)
 	var r *refusal
 	if errors.As(err, &r) && r.status != http.StatusUnauthorized {
 		return nil, &connectors.RefusedError{Text: "Discord does not show the messages of this chat to the bot", Err: err}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -60,7 +61,7 @@ func (c *Connector) Fetch(ctx context.Context, f claybot.FileReference) (io.Read
 	}
 	var m message
 	err := c.api.do(ctx, channelCall(http.MethodGet, "get message", parts[0], "/messages/"+parts[1], nil), &m)
-	if refusedWith(err, http.StatusNotFound) || refusedWith(err, http.StatusForbidden) {
+	if absent(err) {
 		return nil, &connectors.RefusedError{Text: texts.DiscordFileGone, Err: err}
 	}
 	if err != nil {
@@ -86,12 +87,7 @@ func (c *Connector) hosts(u *url.URL) bool {
 	if api, err := url.Parse(c.cfg.BaseURL); err == nil && !strings.HasSuffix(api.Hostname(), "discord.com") {
 		return u.Scheme == api.Scheme && strings.EqualFold(u.Host, api.Host) // a custom API host
 	}
-	for _, h := range fileHosts {
-		if strings.EqualFold(u.Host, h) {
-			return u.Scheme == "https" && u.User == nil
-		}
-	}
-	return false
+	return slices.Contains(fileHosts, strings.ToLower(u.Host)) && u.Scheme == "https" && u.User == nil
 }
 
 // download opens the file at its present address.

@@ -3,7 +3,6 @@ package discord
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,17 +27,6 @@ const epoch = 1_420_070_400_000
 // docs.discord.com/developers/reference, "Snowflake IDs in Pagination", read 2026-11-28.
 func snowflake(t time.Time) string {
 	return strconv.FormatInt(max(0, t.UnixMilli()-epoch)<<22, 10)
-}
-
-// page reads messages of a channel that came after one, the oldest first.
-func (c *Connector) page(ctx context.Context, channel, after string) ([]message, error) {
-	var all []message
-	x := channelCall(http.MethodGet, "get messages", channel, "/messages?limit="+strconv.Itoa(pageItems)+"&after="+after, nil)
-	if err := c.api.do(ctx, x, &all); err != nil {
-		return nil, err
-	}
-	sortMessages(all)
-	return all, nil
 }
 
 // Find looks for the message of an ambiguous attempt: among the messages that the gateway or an
@@ -66,14 +54,11 @@ func (c *Connector) Find(ctx context.Context, o claybot.Outgoing) (receipt strin
 	after, end := snowflake(tried.Add(-nearBack)), tried.Add(nearAhead)
 	var begun []string // drafts that may be the beginning of o
 	for range findPages {
-		all, err := c.page(ctx, channel, after)
-		if err != nil {
-			var r *refusal
-			if errors.As(err, &r) {
-				err = &connectors.PermanentError{Err: err}
-			}
-			return "", false, err
+		var all []message
+		if err := c.api.do(ctx, messagesCall(channel, pageItems, "&after="+after), &all); err != nil {
+			return "", false, unseen(err)
 		}
+		sortMessages(all)
 		if len(all) == 0 && o.Route.Group {
 			if err := c.readable(ctx, channel); err != nil {
 				return "", false, err
@@ -124,20 +109,22 @@ var errNoHistory = errors.New("discord: the channel shows no message: give the b
 // docs.discord.com/developers/resources/message, Get Channel Messages, read 2026-11-28.
 func (c *Connector) readable(ctx context.Context, channel string) error {
 	var newest []message
-	err := c.api.do(ctx, newestCall(channel), &newest)
-	var r *refusal
-	switch {
-	case errors.As(err, &r):
-		return &connectors.PermanentError{Err: err}
-	case err == nil && len(newest) == 0:
+	if err := c.api.do(ctx, messagesCall(channel, 1, ""), &newest); err != nil {
+		return unseen(err)
+	}
+	if len(newest) == 0 {
 		return &connectors.PermanentError{Err: errNoHistory}
 	}
-	return err
+	return nil
 }
 
-// newestCall asks for the newest message of a channel.
-func newestCall(channel string) call {
-	return channelCall(http.MethodGet, "get messages", channel, "/messages?limit=1", nil)
+// unseen is a PermanentError where Discord refuses to show messages.
+func unseen(err error) error {
+	var r *refusal
+	if errors.As(err, &r) {
+		return &connectors.PermanentError{Err: err}
+	}
+	return err
 }
 
 // same reports whether a message of a channel is that of o.

@@ -260,7 +260,7 @@ func (g *gateway) dispatch(ctx context.Context, p payload) {
 			return
 		}
 		for _, guild := range ready.Guilds {
-			g.recv.guilds.expect(guild.ID)
+			g.recv.guilds.Store(guild.ID, true)
 		}
 		g.up = true
 		g.ready(session{ID: ready.ID, URL: ready.URL, Seq: p.Seq, Intents: g.asked})

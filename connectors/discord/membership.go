@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 )
 
 // A guild is the part of a server that claybot reads.
@@ -27,8 +28,8 @@ func (r *receiver) guildCreated(g guild) []job {
 	}
 	r.channels.learn(g.ID, g.Channels...)
 	r.channels.learn(g.ID, g.Threads...)
-	if !r.guilds.joined(g.ID) {
-		return nil
+	if _, shown := r.guilds.LoadAndDelete(g.ID); shown {
+		return nil // again, and the bot was there before
 	}
 	return r.everywhere(g.ID, "")
 }
@@ -36,7 +37,7 @@ func (r *receiver) guildCreated(g guild) []job {
 // guildDeleted reads that the bot was removed from a server, or the server deleted.
 func (r *receiver) guildDeleted(g guild) []job {
 	if g.Unavailable || !isID(g.ID) {
-		r.guilds.expect(g.ID) // an outage: it comes back
+		r.guilds.Store(g.ID, true) // an outage: it comes back
 		return nil
 	}
 	return r.everywhere(g.ID, "the bot was removed from the server")
@@ -57,8 +58,7 @@ func (r *receiver) everywhere(guild, why string) []job {
 			if !strings.HasPrefix(chat.ChannelID, guild+"/") {
 				continue
 			}
-			change := r.dead(chat.ChannelID, why)
-			change.At, change.Removed = when, why != ""
+			change := connectors.RouteChange{Connector: r.cfg.Name, ChannelID: chat.ChannelID, Dead: why, At: when, Removed: why != ""}
 			if err := r.routes.RouteChanged(ctx, change); err != nil {
 				return err
 			}
@@ -73,7 +73,6 @@ func (r *receiver) channelDeleted(c channel) []job {
 	if r.routes == nil || !isID(c.Guild) || !isID(c.ID) || c.thread() {
 		return nil
 	}
-	change := r.dead(c.Guild+"/"+c.ID, "the channel was deleted")
-	change.At = claybot.Now()
+	change := connectors.RouteChange{Connector: r.cfg.Name, ChannelID: c.Guild + "/" + c.ID, Dead: "the channel was deleted", At: claybot.Now()}
 	return []job{{"guild\x00" + c.Guild, "channel", c.ID, func(ctx context.Context) error { return r.routes.RouteChanged(ctx, change) }}}
 }

@@ -2,7 +2,6 @@ package discord
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -22,15 +21,14 @@ type receiver struct {
 	work    *connectors.Lanes
 	aside   sync.WaitGroup // calls that nothing waits for
 	back    *backfill
-	guilds  guilds
+	guilds  sync.Map // ids of servers that a session lists: the bot does not join them now
 	authors authors
-	log     *slog.Logger
 
 	pos *position // of the session before the present one; the gateway's
 }
 
 func newReceiver(c *Connector, app *application, h connectors.Handler) *receiver {
-	r := &receiver{Connector: c, app: app, handler: h, work: connectors.NewLanes(maxPending), log: c.log}
+	r := &receiver{Connector: c, app: app, handler: h, work: connectors.NewLanes(maxPending)}
 	c.channels.clear()
 	r.routes, _ = h.(connectors.RouteHandler)
 	r.reacts, _ = h.(connectors.ReactionHandler)
