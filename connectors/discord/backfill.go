@@ -319,7 +319,7 @@ func (b *backfill) read(ctx context.Context, c *conversation, id string, g *conn
 			if !m.written() || m.Author.ID == b.bot || m.sentAt().Before(begin) {
 				continue
 			}
-			b.authors.note(m.ID, m.author())
+			b.authors.keep(m.ID, m.author(), maxAuthors)
 			j := job{what: "message", id: m.ID, store: func(ctx context.Context) error { return b.wrote(ctx, m, false) }}
 			if err := b.keep(ctx, j); err != nil {
 				return err
@@ -348,7 +348,7 @@ func (b *backfill) hidden(ctx context.Context, c *conversation, id string, from,
 	err := b.call(ctx, &c.patience, channelCall(http.MethodGet, "get channel", id, "", nil), &of)
 	if c.fresh && (b.came(of.Last) || newer(of.Last, snowflake(to))) {
 		of.Last = ""
-		if began, _ := b.channels.get(id); !b.came(began.Last) {
+		if began := b.channels.known.get(id); !b.came(began.Last) {
 			of.Last = began.Last
 		}
 	}
@@ -366,7 +366,7 @@ func (b *backfill) hidden(ctx context.Context, c *conversation, id string, from,
 
 // came reports whether a message is known to have come, or to be of this process itself.
 func (b *backfill) came(id string) bool {
-	return b.authors.came(id) || b.own.nonce(id) != ""
+	return b.authors.get(id) != "" || b.own.nonces.get(id) != ""
 }
 
 // older returns errTooLong if a person wrote in a channel between the beginning of a gap and

@@ -54,8 +54,8 @@ type place struct {
 
 // channels remembers which channels are threads, and of what. The zero value is ready to use.
 type channels struct {
+	known memory[channel]
 	mu    sync.Mutex
-	known map[string]channel
 	lanes map[string]*used // by channel or thread
 }
 
@@ -75,7 +75,8 @@ func (s *channels) enter(lane string, shares func(channel, user string) bool) (k
 	id, user, _ := strings.Cut(lane, "\x00")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c, known := s.known[id]
+	c := s.known.get(id)
+	known := c.ID != ""
 	u := s.lanes[id]
 	if u == nil {
 		u = &used{lane: id, whole: !known && isID(id)}
@@ -110,33 +111,20 @@ func (s *channels) clear() {
 
 // learn notes channels of a server.
 func (s *channels) learn(guild string, all ...channel) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.known == nil || len(s.known) >= maxChannels {
-		s.known = make(map[string]channel)
-	}
 	for _, c := range all {
 		if c.Guild = guild; c.ID != "" && guild != "" && (!c.thread() || c.Parent != "") {
-			s.known[c.ID] = c
+			s.known.keep(c.ID, c, maxChannels)
 		}
 	}
-}
-
-func (s *channels) get(id string) (channel, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, ok := s.known[id]
-	return c, ok
 }
 
 // name is how people call the channel of a place, as #general; empty if Discord did not say.
 func (s *channels) name(in place) string {
 	_, id, _ := strings.Cut(in.channel, "/")
-	c, ok := s.get(id)
-	if !ok || c.Name == "" {
-		return ""
+	if c := s.known.get(id); c.Name != "" {
+		return connectors.PersonName("#" + c.Name)
 	}
-	return connectors.PersonName("#" + c.Name)
+	return ""
 }
 
 // place returns where a message in a channel is. Events name the channel alone, which may be a
@@ -145,8 +133,8 @@ func (c *Connector) place(ctx context.Context, guild, id string) (p place, gone 
 	if guild == "" {
 		return channel{ID: id}.place(), !isID(id), nil
 	}
-	known, ok := c.channels.get(id)
-	if ok {
+	known := c.channels.known.get(id)
+	if known.ID != "" {
 		return known.place(), false, nil
 	}
 	if !isID(id) || !isID(guild) {

@@ -44,7 +44,7 @@ func (c *Connector) Find(ctx context.Context, o claybot.Outgoing) (receipt strin
 		return "", false, err
 	}
 	nonce := c.nonceOf(o)
-	if receipt = c.own.receipt(nonce); receipt != "" {
+	if receipt = c.own.ids.get(nonce); receipt != "" {
 		return receipt, true, nil
 	}
 	tried := o.Tried.Time()
@@ -97,7 +97,7 @@ func (c *Connector) begins(m message, o claybot.Outgoing) bool {
 	}
 	begun, whole := bare(unlinked(m.Content)), bare(unlinked(content(texts.Voice{}, o)))
 	return o.Attempts == 0 && o.Kind == claybot.OutgoingAnswer && o.Part == 1 && o.File == nil && m.Author.ID == c.bot && len(m.Attachments) == 0 &&
-		c.own.nonce(m.ID) == "" && begun != "" && begun != whole && strings.HasPrefix(whole, begun)
+		c.own.nonces.get(m.ID) == "" && begun != "" && begun != whole && strings.HasPrefix(whole, begun)
 }
 
 // errNoHistory means that Discord shows no message of a channel.
@@ -135,7 +135,7 @@ func (c *Connector) same(m message, o claybot.Outgoing, nonce string) bool {
 	if shown, ok := m.Nonce.(string); ok && shown != "" {
 		return shown == nonce
 	}
-	if known := c.own.nonce(m.ID); known != "" {
+	if known := c.own.nonces.get(m.ID); known != "" {
 		return known == nonce
 	}
 	if (o.File != nil) != (len(m.Attachments) > 0) || o.File != nil && m.Attachments[0].Size != o.File.Size {

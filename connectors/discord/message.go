@@ -98,7 +98,7 @@ func (r *receiver) created(m message) []job {
 	if !m.written() {
 		return nil
 	}
-	r.authors.note(m.ID, m.author())
+	r.authors.keep(m.ID, m.author(), maxAuthors)
 	r.api.clock.heard(m.ID)
 	return []job{{lane(m.Channel, m.author()), "message", m.ID, func(ctx context.Context) error {
 		return r.wrote(ctx, m, true)
@@ -240,7 +240,7 @@ func (r *receiver) updated(m message) []job {
 	if !m.written() || m.program() || m.Edited == "" {
 		return nil // a link that unfolds changes a message as well
 	}
-	r.authors.edited(m.ID, m.Author.ID)
+	r.edited.keep(m.ID, m.Author.ID, maxAuthors)
 	return []job{{lane(m.Channel, m.Author.ID), "edit", m.ID, func(ctx context.Context) error {
 		in, gone, err := r.place(ctx, m.Guild, m.Channel)
 		if err != nil || gone {
@@ -265,7 +265,7 @@ type deletion struct {
 // deleted reads the deletion of a message. Discord does not say who wrote it: a deletion of
 // a message that this process did not read has no effect.
 func (r *receiver) deleted(d deletion) []job {
-	author := r.authors.of(d.ID)
+	author := r.author(d.ID)
 	if author == "" {
 		return nil
 	}

@@ -29,13 +29,12 @@ type position struct {
 	mu       sync.Mutex
 	session  session
 	received int64
-	kept     int64    // the number of the last event that the store has
-	queue    []*event // in order, from the first that is not stored
-	waiting  map[int64]*event
+	kept     int64         // the number of the last event that the store has
+	queue    []*event      // in order, from the first that is not stored
 	all      time.Time     // everything that Discord sent before has come; zero: unknown
 	held     int           // gaps before the session that are open
 	idle     chan struct{} // closed once nothing is left; nil: not asked for
-	changed  func()
+	changed  func()        // does not block
 }
 
 // An event is one that was received.
@@ -48,56 +47,41 @@ type event struct {
 // newPosition is at the beginning of a session, or where a stored one is resumed.
 func newPosition(s session, changed func()) *position {
 	s.Intents, s.Open = s.Intents+s.Open, 0
-	return &position{session: s, received: s.Seq, kept: s.Seq, waiting: make(map[int64]*event), changed: changed}
+	return &position{session: s, received: s.Seq, kept: s.Seq, changed: changed}
 }
 
-// begin notes that an event came, with as many jobs. It reports whether the event is new.
-func (p *position) begin(seq int64, jobs int) bool {
+// begin notes that an event came, with as many jobs; nil if it came before.
+func (p *position) begin(seq int64, jobs int) *event {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if seq <= p.received {
-		p.mu.Unlock()
-		return false
+		return nil
 	}
 	p.received = seq
 	e := &event{seq, jobs, p.all}
 	p.queue = append(p.queue, e)
-	p.waiting[seq] = e
-	p.mu.Unlock()
-	if jobs == 0 {
-		p.finish(seq)
-	}
-	return true
+	p.advance()
+	return e
 }
 
 // done notes that a job of an event is stored, or has nothing to store.
-func (p *position) done(seq int64) {
+func (p *position) done(e *event) {
 	p.mu.Lock()
-	e := p.waiting[seq]
-	if e != nil {
-		e.left--
-	}
-	last := e != nil && e.left == 0
-	p.mu.Unlock()
-	if last {
-		p.finish(seq)
-	}
+	defer p.mu.Unlock()
+	e.left--
+	p.advance()
 }
 
-func (p *position) finish(seq int64) {
-	p.mu.Lock()
-	delete(p.waiting, seq)
-	moved := false
-	for len(p.queue) > 0 && p.waiting[p.queue[0].seq] == nil {
-		p.session.Seq, moved = p.queue[0].seq, true
+// advance moves the session past the events that are stored, up to the first that is not. The lock is held.
+func (p *position) advance() {
+	for len(p.queue) > 0 && p.queue[0].left == 0 {
+		p.session.Seq = p.queue[0].seq
 		p.queue = p.queue[1:]
+		p.changed()
 	}
 	if len(p.queue) == 0 && p.idle != nil {
 		close(p.idle)
 		p.idle = nil
-	}
-	p.mu.Unlock()
-	if moved {
-		p.changed()
 	}
 }
 

@@ -31,7 +31,7 @@ type reaction struct {
 func (r *receiver) reacted(x reaction, removed bool) []job {
 	author := x.Author
 	if author == "" {
-		author = r.authors.of(x.Message)
+		author = r.author(x.Message)
 	}
 	emoji := plainEmoji(x.Emoji.Name)
 	if r.reacts == nil || x.User == r.bot || x.Member.User.Bot || !isID(x.User) || !isID(x.Message) || emoji == "" ||

@@ -1,6 +1,7 @@
 package discord
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -21,8 +22,9 @@ type receiver struct {
 	work    *connectors.Lanes
 	aside   sync.WaitGroup // calls that nothing waits for
 	back    *backfill
-	guilds  sync.Map // ids of servers that a session lists: the bot does not join them now
-	authors authors
+	guilds  sync.Map       // ids of servers that a session lists: the bot does not join them now
+	authors memory[string] // of messages that were read: a deletion does not say who wrote it
+	edited  memory[string] // the authors of messages of which only an edit may have been read
 
 	pos *position // of the session before the present one; the gateway's
 }
@@ -50,8 +52,9 @@ func (r *receiver) take(ctx context.Context, pos *position, p payload) {
 	if !known {
 		r.ignored.Add(1)
 	}
-	if !pos.begin(p.Seq, len(jobs)) {
-		return // it came before, on the connection before
+	e := pos.begin(p.Seq, len(jobs))
+	if e == nil {
+		return // it came on the connection before
 	}
 	for _, j := range jobs {
 		key, leave := r.channels.enter(j.lane, r.shares)
@@ -60,7 +63,7 @@ func (r *receiver) take(ctx context.Context, pos *position, p payload) {
 			if err := r.keep(ctx, j); err != nil {
 				return err
 			}
-			pos.done(p.Seq)
+			pos.done(e)
 			return nil
 		})
 	}
@@ -152,54 +155,9 @@ func (r *receiver) await(ctx context.Context, chat string) error {
 	return nil
 }
 
-// authors remembers who wrote recent messages: a deletion does not say it. The zero value is
-// ready to use.
-type authors struct {
-	mu    sync.Mutex
-	by    map[string]author
-	order []string
-}
-
-// An author is who wrote a message. came says that this process has read it as it was written, and
-// not an edit of it alone.
-type author struct {
-	user string
-	came bool
-}
-
-// note remembers the author of a message that was read, and edited that of one whose edit was.
-func (a *authors) note(message, user string)   { a.add(message, author{user, true}) }
-func (a *authors) edited(message, user string) { a.add(message, author{user, false}) }
-
-func (a *authors) add(message string, by author) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.by == nil {
-		a.by = make(map[string]author)
-	}
-	was, known := a.by[message]
-	if !known {
-		a.order = append(a.order, message)
-	}
-	by.came = by.came || was.came
-	a.by[message] = by
-	for len(a.order) > maxAuthors {
-		delete(a.by, a.order[0])
-		a.order = a.order[1:]
-	}
-}
-
-func (a *authors) of(message string) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.by[message].user
-}
-
-// came reports whether a message was read as it was written.
-func (a *authors) came(message string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.by[message].came
+// author returns who wrote a message; empty if that is not known.
+func (r *receiver) author(message string) string {
+	return cmp.Or(r.authors.get(message), r.edited.get(message))
 }
 
 // at returns the time of a timestamp, or now if it has none.

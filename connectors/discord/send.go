@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -57,7 +56,7 @@ func target(r claybot.Route) (id string, err error) {
 // unless the message that had it was deleted.
 func (c *Connector) nonceOf(o claybot.Outgoing) string {
 	nonce := connectors.FileID("nonce", o.ID, fmt.Sprint(o.Part))
-	if c.own.burnt(nonce) {
+	if c.own.burnt.get(nonce) {
 		return connectors.FileID("nonce", nonce)
 	}
 	return nonce
@@ -238,67 +237,26 @@ func (c *Connector) Typing(ctx context.Context, r claybot.Route) error {
 	return c.api.do(ctx, channelCall(http.MethodPost, "type", channel, "/typing", nil), nil)
 }
 
-// receipts remembers recent messages of the bot by their nonces, from answers and from events.
-// The zero value is ready to use.
+// receipts are the recent messages of the bot and their nonces, from answers and from events. The zero
+// value is ready to use.
 type receipts struct {
-	mu    sync.Mutex
-	ids   map[string]string // by nonce
-	known map[string]string // nonces by id
-	order []string
-	spent map[string]bool // nonces of messages that were deleted
-}
-
-// burn notes that a message was deleted: its nonce must not be used again.
-func (r *receipts) burn(id string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	nonce := r.known[id]
-	if nonce == "" {
-		return
-	}
-	if r.spent == nil || len(r.spent) >= maxReceipts {
-		r.spent = make(map[string]bool)
-	}
-	r.spent[nonce] = true
-	delete(r.ids, nonce)
-}
-
-func (r *receipts) burnt(nonce string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.spent[nonce]
+	ids    memory[string] // by nonce
+	nonces memory[string] // by id
+	burnt  memory[bool]   // nonces of messages that were deleted
 }
 
 func (r *receipts) note(nonce, id string) {
 	if nonce == "" || id == "" {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ids == nil {
-		r.ids, r.known = make(map[string]string), make(map[string]string)
-	}
-	if _, again := r.ids[nonce]; !again {
-		r.order = append(r.order, nonce)
-	}
-	r.ids[nonce], r.known[id] = id, nonce
-	for len(r.order) > maxReceipts {
-		delete(r.known, r.ids[r.order[0]])
-		delete(r.ids, r.order[0])
-		r.order = r.order[1:]
-	}
+	r.nonces.keep(id, nonce, maxReceipts)
+	r.ids.keep(nonce, id, maxReceipts)
 }
 
-// receipt returns the message with a nonce; empty if it is not known.
-func (r *receipts) receipt(nonce string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ids[nonce]
-}
-
-// nonce returns the nonce of a message; empty if it is not known.
-func (r *receipts) nonce(id string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.known[id]
+// burn notes that a message was deleted: its nonce must not be used again.
+func (r *receipts) burn(id string) {
+	if nonce := r.nonces.get(id); nonce != "" {
+		r.burnt.keep(nonce, true, maxReceipts)
+		r.ids.keep(nonce, "", maxReceipts)
+	}
 }
