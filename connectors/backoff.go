@@ -2,6 +2,8 @@ package connectors
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 )
@@ -39,5 +41,26 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 		return false
 	case <-t.C:
 		return true
+	}
+}
+
+// Retry calls try until it succeeds, with the waits of a Backoff or those that a RetryError asks for, and logs
+// its errors as warnings. It reports false if ctx is done before.
+func Retry(ctx context.Context, log *slog.Logger, warning string, try func() error) bool {
+	var back Backoff
+	for {
+		err := try()
+		if err == nil || ctx.Err() != nil {
+			return err == nil
+		}
+		log.Warn(warning, "err", err)
+		var later *RetryError
+		var asked time.Duration
+		if errors.As(err, &later) {
+			asked = later.After
+		}
+		if !Sleep(ctx, back.Next(asked)) {
+			return false
+		}
 	}
 }

@@ -138,34 +138,27 @@ type patience struct{ failed time.Duration }
 
 // list returns the conversations in which people wrote in the weeks before the gap.
 func (b *backfill) list(ctx context.Context, g *connectors.Gap) (all []*conversation) {
-	var back connectors.Backoff
-	for {
-		chats, more, err := b.chats.Recent(ctx, b.cfg.Name, "", g.From.Add(-activeFor))
-		if err != nil {
-			b.log.Warn("failed to list the conversations with missed messages, retrying", "err", err)
-			if !connectors.Sleep(ctx, back.Next(0)) {
-				return nil
-			}
-			continue
-		}
-		if g.Unread = more; more > 0 {
-			b.log.Warn("conversations neither read nor notified after a gap", "count", more)
-		}
-		for _, chat := range chats {
-			c := &conversation{chat: chat.ChannelID, ids: []string{chat.ChannelID[strings.LastIndexByte(chat.ChannelID, '/')+1:]}, settled: make(chan struct{})}
-			c.guild, _, _ = strings.Cut(chat.ChannelID, "/")
-			if c.guild == chat.ChannelID {
-				c.guild = ""
-			}
-			for _, thread := range chat.Threads {
-				if isID(thread) {
-					c.ids = append(c.ids, thread)
-				}
-			}
-			all = append(all, c)
-		}
-		return all
+	var chats []connectors.Chat
+	connectors.Retry(ctx, b.log, "failed to list the conversations with missed messages, retrying", func() (err error) {
+		chats, g.Unread, err = b.chats.Recent(ctx, b.cfg.Name, "", g.From.Add(-activeFor))
+		return err
+	})
+	if g.Unread > 0 {
+		b.log.Warn("conversations neither read nor notified after a gap", "count", g.Unread)
 	}
+	for _, chat := range chats {
+		c := &conversation{chat: chat.ChannelID, ids: []string{chat.ChannelID[strings.LastIndexByte(chat.ChannelID, '/')+1:]}, settled: make(chan struct{})}
+		if guild, _, server := strings.Cut(chat.ChannelID, "/"); server {
+			c.guild = guild
+		}
+		for _, thread := range chat.Threads {
+			if isID(thread) {
+				c.ids = append(c.ids, thread)
+			}
+		}
+		all = append(all, c)
+	}
+	return all
 }
 
 // call makes a call that leaves room for those of conversations that go on. After an outage, Discord
@@ -194,18 +187,16 @@ func (b *backfill) call(ctx context.Context, p *patience, x call, result any) er
 		if errors.As(err, &retry) {
 			asked = min(retry.After, backfillPatience)
 		}
-		if over || !b.pause(ctx, back.Next(asked)) {
+		if over {
+			return err
+		}
+		<-b.slots
+		alive := connectors.Sleep(ctx, back.Next(asked))
+		b.slots <- struct{}{}
+		if !alive {
 			return err
 		}
 	}
-}
-
-// pause waits, and leaves the slot of the caller to others meanwhile. It reports whether ctx is alive.
-func (b *backfill) pause(ctx context.Context, d time.Duration) bool {
-	<-b.slots
-	alive := connectors.Sleep(ctx, d)
-	b.slots <- struct{}{}
-	return alive
 }
 
 // active lists the active threads of a server.
@@ -273,17 +264,10 @@ func (b *backfill) settle(ctx context.Context, c *conversation, g *connectors.Ga
 	b.mu.Lock()
 	g.Chats, g.Reason = g.Chats+1, missing.Error()
 	b.mu.Unlock()
-	var back connectors.Backoff
-	for {
+	connectors.Retry(ctx, b.log, "failed to notify users that messages may be missing, retrying", func() error {
 		_, err := b.chats.Missed(ctx, connectors.Missed{Connector: b.cfg.Name, From: g.From, To: g.To, Channels: []string{c.chat}, Flat: true})
-		if err == nil {
-			return
-		}
-		b.log.Warn("failed to notify users that messages may be missing, retrying", "err", err)
-		if !connectors.Sleep(ctx, back.Next(0)) {
-			return
-		}
-	}
+		return err
+	})
 }
 
 // read posts what was written in a channel or a thread since a gap began, oldest first. The error is

@@ -70,42 +70,28 @@ func (c *Connector) register(ctx context.Context, app *application) {
 		return
 	}
 	var now []command
-	var back connectors.Backoff
-	for {
+	var refused *refusal
+	done := connectors.Retry(ctx, c.log, "failed to register the commands, retrying", func() error {
 		err := c.api.do(ctx, call{
 			method: http.MethodPut, what: "register commands", path: "/applications/" + app.ID + "/commands", major: app.ID, body: all,
 		}, &now)
-		var refused *refusal
-		var retry *connectors.RetryError
-		switch {
-		case ctx.Err() != nil:
-			return
-		case errors.As(err, &refused):
-			c.log.Warn("failed to register the commands", "err", err)
-			return
-		case err != nil:
-			pause := back.Next(0)
-			if errors.As(err, &retry) {
-				pause = back.Next(retry.After)
-			}
-			if !connectors.Sleep(ctx, pause) {
-				return
-			}
-			continue
+		if errors.As(err, &refused) {
+			return nil
 		}
-		c.keepCommands(ctx, registration{Sum: sum, IDs: idsOf(now)})
+		return err
+	})
+	if refused != nil {
+		c.log.Warn("failed to register the commands", "err", refused)
+	}
+	if refused != nil || !done {
 		return
 	}
-}
-
-// keepCommands notes and stores what is registered.
-func (c *Connector) keepCommands(ctx context.Context, r registration) {
+	r := registration{Sum: sum, IDs: idsOf(now)}
 	c.menu.note(r.IDs)
 	if c.cfg.Marks == nil {
 		return
 	}
-	text, err := json.Marshal(r)
-	if err == nil {
+	if text, err = json.Marshal(r); err == nil {
 		err = c.cfg.Marks.SetCheckpoint(ctx, c.commandsKey(), string(text))
 	}
 	if err != nil && ctx.Err() == nil {

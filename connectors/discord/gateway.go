@@ -316,7 +316,11 @@ func (g *gateway) fill(pos, before *position, started bool) {
 		if !wait(life, earlier.read) {
 			return
 		}
-		from, ok := g.left(reading)
+		var from time.Time // when the gateway delivered last; zero: never. A gap without it would not be read
+		ok := connectors.Retry(reading, g.log, "time of the last connection unknown, retrying", func() (err error) {
+			from, err = g.good.Last(reading)
+			return err
+		})
 		if ok && from.IsZero() && before != nil && before.session.At > 0 {
 			from = time.Unix(before.session.At, 0) // nothing else was stored before a kill
 		}
@@ -332,22 +336,6 @@ func (g *gateway) fill(pos, before *position, started bool) {
 			pos.release()
 		}
 	})
-}
-
-// left returns when the gateway delivered last; zero if it never has. It retries until the store
-// answers: a gap whose beginning is not known would not be read. ok is false if ctx is done.
-func (g *gateway) left(ctx context.Context) (from time.Time, ok bool) {
-	var back connectors.Backoff
-	for {
-		from, err := g.good.Last(ctx)
-		if err == nil {
-			return from, true
-		}
-		g.log.Warn("time of the last connection unknown, retrying", "err", err)
-		if !connectors.Sleep(ctx, back.Next(0)) {
-			return from, false
-		}
-	}
 }
 
 // wait waits for a channel that is closed, unless it is nil, and reports whether ctx is alive.
