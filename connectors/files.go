@@ -1,10 +1,8 @@
 package connectors
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"fmt"
-	"mime/multipart"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -35,26 +33,6 @@ func KindOf(mimeType string) claybot.FileKind {
 		return claybot.FileVideo
 	}
 	return claybot.FileDocument
-}
-
-// Multipart returns a form with a file as its last field: what goes before and after the bytes of the
-// file. Fields without a value are left out.
-func Multipart(fields [][2]string, field, name string) (head, tail []byte, contentType string, err error) {
-	var b bytes.Buffer
-	w := multipart.NewWriter(&b)
-	for _, f := range fields {
-		if f[1] != "" && err == nil {
-			err = w.WriteField(f[0], f[1])
-		}
-	}
-	if err == nil {
-		_, err = w.CreateFormFile(field, name)
-	}
-	before := b.Len()
-	if err == nil {
-		err = w.Close()
-	}
-	return b.Bytes()[:before:before], b.Bytes()[before:], w.FormDataContentType(), err
 }
 
 // FileLine describes a file in one line, shown between brackets: its kind, its

@@ -1,17 +1,13 @@
 package discord
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/claybot/claybot/connectors"
@@ -31,11 +27,8 @@ type client struct {
 // and major the channel or the application that Discord counts it for.
 type call struct {
 	method, what, path, major string
-	body                      any // JSON; nil for none
-	// form is sent in place of the body: a reader of size bytes.
-	form     io.Reader
-	formType string
-	size     int64
+	body                      any              // JSON; nil for none
+	form                      *connectors.Form // in place of the body
 	// reserve is how many calls of the bucket the call leaves for others.
 	reserve int
 	// behind calls leave half of what the bot may call in a second to others.
@@ -98,89 +91,53 @@ func (c *client) do(ctx context.Context, x call, result any) error {
 		ctx, cancel = context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 	}
-	req, left, err := c.request(ctx, x)
-	if err != nil {
-		return err
-	}
-	resp, err := c.http.RoundTrip(req)
-	if err != nil {
-		return &failure{what: x.what, left: left.Load(), err: bare(err)}
-	}
-	defer func() { _ = resp.Body.Close() }() // the answer was read, or its loss is reported below
-	c.clock.dated(resp.Header)
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
-	if err != nil {
-		return &failure{what: x.what, left: true, err: fmt.Errorf("the answer was cut: %w", bare(err))}
-	}
-	return c.verdict(x, resp, data, result)
-}
-
-// request makes the request of a call; left becomes true once it may have reached Discord.
-func (c *client) request(ctx context.Context, x call) (req *http.Request, left *atomic.Bool, err error) {
-	left = new(atomic.Bool)
-	trace := &httptrace.ClientTrace{WroteHeaders: func() { left.Store(true) }}
-	var body io.Reader
-	contentType := "application/json"
-	switch {
-	case x.form != nil: // cut off, it is not sent
-		trace = &httptrace.ClientTrace{WroteRequest: func(i httptrace.WroteRequestInfo) { left.Store(i.Err == nil) }}
-		body, contentType = x.form, x.formType
-	case x.body != nil:
-		data, err := json.Marshal(x.body)
-		if err != nil {
-			return nil, nil, &failure{what: x.what, err: err}
+	send := func(req *http.Request) (*http.Response, error) {
+		if !x.open {
+			req.Header.Set("Authorization", "Bot "+c.token)
 		}
-		body = bytes.NewReader(data)
+		req.Header.Set("User-Agent", "DiscordBot (https://github.com/claybot/claybot, 1)")
+		return c.http.RoundTrip(req)
 	}
-	req, err = http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), x.method, c.base+x.path, body)
+	a, left, err := connectors.Exchange(ctx, send, connectors.Request{Method: x.method, Address: c.base + x.path, JSON: x.body, Form: x.form, Limit: maxAnswerBytes})
+	c.clock.dated(a.Header)
 	if err != nil {
-		return nil, nil, &failure{what: x.what, err: errors.New("unusable address")}
+		return &failure{what: x.what, left: left, err: bare(err)}
 	}
-	if x.form != nil {
-		req.ContentLength = x.size
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", contentType)
-	}
-	if !x.open {
-		req.Header.Set("Authorization", "Bot "+c.token)
-	}
-	req.Header.Set("User-Agent", "DiscordBot (https://github.com/claybot/claybot, 1)")
-	return req, left, nil
+	return c.verdict(x, a, result)
 }
 
 // verdict turns a response into nil, a RetryError, a refusal or a failure.
-func (c *client) verdict(x call, resp *http.Response, data []byte, result any) error {
+func (c *client) verdict(x call, a connectors.Answer, result any) error {
 	var said struct {
 		Message    string  `json:"message"`
 		Code       int     `json:"code"`
 		RetryAfter float64 `json:"retry_after"`
 		Global     bool    `json:"global"`
 	}
-	if resp.StatusCode >= 300 {
-		_ = json.Unmarshal(data, &said) // a proxy may have answered
+	if a.Status >= 300 {
+		_ = json.Unmarshal(a.Body, &said) // a proxy may have answered
 	}
 	if !x.open {
-		c.rates.learn(x.what, x.major, resp.Header)
-		if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+		c.rates.learn(x.what, x.major, a.Header)
+		if a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden {
 			c.rates.invalid()
 		}
 	}
 	switch {
-	case resp.StatusCode < 300 && result == nil:
+	case a.Status < 300 && result == nil:
 		return nil
-	case resp.StatusCode < 300:
-		if err := connectors.Decode(data, result); err != nil {
+	case a.Status < 300:
+		if err := connectors.Decode(a.Body, result); err != nil {
 			return &failure{what: x.what, left: true, err: errors.New("the answer cannot be read")}
 		}
 		return nil
-	case resp.StatusCode == http.StatusTooManyRequests:
-		after, all := c.rates.refused(x.what, x.major, seconds(said.RetryAfter), said.Global, resp.Header)
+	case a.Status == http.StatusTooManyRequests:
+		after, all := c.rates.refused(x.what, x.major, seconds(said.RetryAfter), said.Global, a.Header)
 		return &connectors.RetryError{After: after, All: all, Err: errors.New("discord: " + x.what + ": too many requests")}
-	case resp.StatusCode < 400 || resp.StatusCode >= 500:
-		return &failure{what: x.what, left: true, err: fmt.Errorf("HTTP status %d", resp.StatusCode)}
+	case a.Status < 400 || a.Status >= 500:
+		return &failure{what: x.what, left: true, err: fmt.Errorf("HTTP status %d", a.Status)}
 	}
-	return &refusal{what: x.what, status: resp.StatusCode, code: said.Code, message: connectors.OneLine(said.Message, 200)}
+	return &refusal{what: x.what, status: a.Status, code: said.Code, message: connectors.OneLine(said.Message, 200)}
 }
 
 // soon is do that waits for a moment where the limit of the route is a short one.

@@ -1,7 +1,6 @@
 package discord
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,11 +40,6 @@ func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func(
 func (c *Connector) upload(ctx context.Context, o claybot.Outgoing, channel string, m sending, open func() (io.ReadCloser, error)) (receipt string, err error) {
 	m.Attachments = []map[string]any{{"id": 0, "filename": o.File.Name}}
 	text, err := json.Marshal(m)
-	var head, tail []byte
-	var contentType string
-	if err == nil {
-		head, tail, contentType, err = connectors.Multipart([][2]string{{"payload_json", string(text)}}, "files[0]", o.File.Name)
-	}
 	if err != nil {
 		return "", &connectors.PermanentError{Err: fmt.Errorf("discord: create message: %w", err)}
 	}
@@ -55,7 +49,8 @@ func (c *Connector) upload(ctx context.Context, o claybot.Outgoing, channel stri
 	}
 	defer data.Close() // it was only read
 	x := channelCall(http.MethodPost, "create message", channel, "/messages", nil)
-	x.form = io.MultiReader(bytes.NewReader(head), io.LimitReader(data, o.File.Size), bytes.NewReader(tail))
-	x.formType, x.size = contentType, int64(len(head)+len(tail))+o.File.Size
+	if x.form, err = connectors.NewForm([][2]string{{"payload_json", string(text)}}, "files[0]", o.File.Name, data, o.File.Size); err != nil {
+		return "", &connectors.PermanentError{Err: fmt.Errorf("discord: create message: %w", err)}
+	}
 	return c.created(ctx, o, channel, m, x)
 }

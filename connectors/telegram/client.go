@@ -1,19 +1,15 @@
 package telegram
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/claybot/claybot/connectors"
@@ -112,42 +108,30 @@ type answer struct {
 func (c *client) call(ctx context.Context, method string, params, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	body, status, retry, err := c.do(ctx, method, params, maxReplyBytes)
+	if params == nil {
+		params = struct{}{}
+	}
+	return c.decide(ctx, method, connectors.Request{JSON: params, Limit: maxReplyBytes}, result)
+}
+
+// decide makes a call and decodes the result.
+func (c *client) decide(ctx context.Context, method string, r connectors.Request, result any) error {
+	got, err := c.do(ctx, method, r)
 	if err != nil {
 		return err
 	}
 	a := answer{Result: result}
-	return c.verdict(method, status, retry, json.Unmarshal(body, &a), a)
+	return c.verdict(method, got, json.Unmarshal(got.Body, &a), a)
 }
 
-// do sends the request and reads the whole answer.
-func (c *client) do(ctx context.Context, method string, params any, limit int64) (body []byte, status int, retry string, err error) {
-	payload := []byte("{}")
-	if params != nil {
-		if payload, err = json.Marshal(params); err != nil {
-			return nil, 0, "", &failure{method: method, err: err}
-		}
-	}
-	var left atomic.Bool
-	trace := &httptrace.ClientTrace{WroteHeaders: func() { left.Store(true) }}
-	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodPost, c.base+method, bytes.NewReader(payload))
+// do sends a request to a method.
+func (c *client) do(ctx context.Context, method string, r connectors.Request) (connectors.Answer, error) {
+	r.Method, r.Address = http.MethodPost, c.base+method
+	a, left, err := connectors.Exchange(ctx, c.exchange, r)
 	if err != nil {
-		return nil, 0, "", &failure{method: method, err: errors.New("unusable address")}
+		return a, &failure{method: method, left: left, err: c.redact(err)}
 	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := c.exchange(req)
-	if err != nil {
-		return nil, 0, "", &failure{method: method, left: left.Load(), err: c.redact(err)}
-	}
-	defer func() { _ = resp.Body.Close() }() // the answer was read, or its loss is reported below
-	var buf bytes.Buffer
-	if n := resp.ContentLength; n > 0 && n <= limit {
-		buf.Grow(int(n) + bytes.MinRead)
-	}
-	if _, err := buf.ReadFrom(io.LimitReader(resp.Body, limit)); err != nil {
-		return nil, 0, "", &failure{method: method, left: true, err: fmt.Errorf("the answer was cut: %w", c.redact(err))}
-	}
-	return buf.Bytes(), resp.StatusCode, resp.Header.Get("Retry-After"), nil
+	return a, nil
 }
 
 // exchange makes one request.
@@ -165,7 +149,8 @@ func (c *client) closeIdle() {
 }
 
 // verdict turns an answer into nil, a refusal or a failure.
-func (c *client) verdict(method string, status int, retry string, decode error, a answer) error {
+func (c *client) verdict(method string, got connectors.Answer, decode error, a answer) error {
+	status, retry := got.Status, got.Header.Get("Retry-After")
 	var wrongType *json.UnmarshalTypeError
 	readable := decode == nil || errors.As(decode, &wrongType) && a.Description != ""
 	switch {

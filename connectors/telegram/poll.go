@@ -118,21 +118,21 @@ func (l *loop) fetch(ctx context.Context, wait time.Duration) (batch, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait+pollGrace)
 	defer cancel()
 	params := getUpdates{Offset: l.offset, Limit: maxBatch, Timeout: int(wait / time.Second), Allowed: updateKinds}
-	body, status, retry, err := l.poll.do(ctx, "getUpdates", params, maxPollBytes)
+	got, err := l.poll.do(ctx, "getUpdates", connectors.Request{JSON: params, Limit: maxPollBytes})
 	if err != nil {
 		return batch{}, err
 	}
 	var updates []update
 	a := answer{Result: &updates}
-	decode := json.Unmarshal(body, &a)
+	decode := json.Unmarshal(got.Body, &a)
 	var wrongType *json.UnmarshalTypeError
 	if !errors.As(decode, &wrongType) {
-		return newBatch(updates), l.poll.verdict("getUpdates", status, retry, decode, a)
+		return newBatch(updates), l.poll.verdict("getUpdates", got, decode, a)
 	}
 	var raw []json.RawMessage // one by one: a broken update must not hide the others
 	a = answer{Result: &raw}
-	decode = json.Unmarshal(body, &a)
-	return readBatch(raw), l.poll.verdict("getUpdates", status, retry, decode, a)
+	decode = json.Unmarshal(got.Body, &a)
+	return readBatch(raw), l.poll.verdict("getUpdates", got, decode, a)
 }
 
 // newBatch returns a batch of decoded updates. An update without an id cannot

@@ -1,7 +1,6 @@
 package telegram
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -142,8 +140,8 @@ func (c *Connector) attemptFile(ctx context.Context, m fileMessage) (receipt str
 	return "", err
 }
 
-// form returns the multipart text before and after the bytes of the file.
-func (m fileMessage) form() (head, tail []byte, contentType string, err error) {
+// form returns m with the bytes of the file.
+func (m fileMessage) form(content io.Reader) (*connectors.Form, error) {
 	fields := [][2]string{{"chat_id", strconv.FormatInt(m.ChatID, 10)}, {"caption", m.Text}, {"parse_mode", m.ParseMode}}
 	if m.ThreadID != 0 {
 		fields = append(fields, [2]string{"message_thread_id", strconv.FormatInt(m.ThreadID, 10)})
@@ -151,56 +149,25 @@ func (m fileMessage) form() (head, tail []byte, contentType string, err error) {
 	if m.Reply != nil {
 		reply, err := json.Marshal(m.Reply)
 		if err != nil {
-			return nil, nil, "", err
+			return nil, err
 		}
 		fields = append(fields, [2]string{"reply_parameters", string(reply)})
 	}
 	_, field := m.method()
-	return connectors.Multipart(fields, field, m.file.Name)
+	return connectors.NewForm(fields, field, m.file.Name, content, m.file.Size)
 }
 
-// upload sends m. A failure before the last byte means that it was not sent.
+// upload sends m.
 func (c *client) upload(ctx context.Context, m fileMessage, result any) error {
 	method, _ := m.method()
-	head, tail, contentType, err := m.form()
-	if err != nil {
-		return &failure{method: method, err: err}
-	}
 	content, err := m.open()
 	if err != nil {
 		return err
 	}
 	defer content.Close() // it was only read
-	body := &outward{Reader: io.MultiReader(bytes.NewReader(head), io.LimitReader(content, m.file.Size), bytes.NewReader(tail))}
-	body.rest.Store(int64(len(head)+len(tail)) + m.file.Size)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+method, body)
+	form, err := m.form(content)
 	if err != nil {
-		return &failure{method: method, err: errors.New("unusable address")}
+		return &failure{method: method, err: err}
 	}
-	req.ContentLength = body.rest.Load()
-	req.Header.Set("Content-Type", contentType)
-	resp, err := c.exchange(req)
-	if err != nil {
-		return &failure{method: method, left: body.rest.Load() <= 0, err: c.redact(err)}
-	}
-	defer func() { _ = resp.Body.Close() }() // the answer was read, or its loss is reported below
-	answered, err := io.ReadAll(io.LimitReader(resp.Body, maxReplyBytes))
-	if err != nil {
-		return &failure{method: method, left: true, err: fmt.Errorf("the answer was cut: %w", c.redact(err))}
-	}
-	a := answer{Result: result}
-	return c.verdict(method, resp.StatusCode, resp.Header.Get("Retry-After"), json.Unmarshal(answered, &a), a)
-}
-
-// An outward counts the remaining bytes of a body. The transport reads it on
-// another goroutine.
-type outward struct {
-	io.Reader
-	rest atomic.Int64
-}
-
-func (o *outward) Read(b []byte) (int, error) {
-	n, err := o.Reader.Read(b)
-	o.rest.Add(-int64(n))
-	return n, err
+	return c.decide(ctx, method, connectors.Request{Form: form, Limit: maxReplyBytes}, result)
 }
