@@ -101,6 +101,15 @@ func (b *Budget) Return(message string) {
 	}
 }
 
+// Members returns how many cluster members share a Budget, at least one. nodes returns 0 while that is unknown; nil
+// means one.
+func Members(nodes func() int) int {
+	if nodes == nil {
+		return 1
+	}
+	return max(1, nodes())
+}
+
 // Idle reports that nothing is known which a new Budget would not know as well.
 func (b *Budget) Idle() bool {
 	b.mu.Lock()
@@ -146,9 +155,9 @@ func (b *Budget) Refused(after time.Duration) {
 // refusal. The lock is held.
 func (b *Budget) tidy() (now time.Time) {
 	now = time.Now()
-	b.spent = b.recent(b.spent, now)
+	b.spent = Recent(b.spent, now, b.per)
 	for message, g := range b.growing {
-		if g.shown = b.recent(g.shown, now); now.Sub(g.asked) > stillGrows {
+		if g.shown = Recent(g.shown, now, b.per); now.Sub(g.asked) > stillGrows {
 			delete(b.growing, message)
 		}
 	}
@@ -158,8 +167,9 @@ func (b *Budget) tidy() (now time.Time) {
 	return now
 }
 
-func (b *Budget) recent(calls []time.Time, now time.Time) []time.Time {
-	for len(calls) > 0 && now.Sub(calls[0]) >= b.per {
+// Recent returns the calls, the oldest first, that were made within the last per.
+func Recent(calls []time.Time, now time.Time, per time.Duration) []time.Time {
+	for len(calls) > 0 && now.Sub(calls[0]) >= per {
 		calls = calls[1:]
 	}
 	return calls

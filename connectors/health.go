@@ -1,6 +1,8 @@
 package connectors
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -78,8 +80,27 @@ func (p *Pulse) Fail(sentence string) { p.set(StateFailing, sentence) }
 // Stop records a permanent error, after which the connector does not retry.
 func (p *Pulse) Stop(sentence string) { p.set(StateStopped, sentence) }
 
-// Start records that the connector starts after a Standby.
-func (p *Pulse) Start() { p.set(StateStarting, "") }
+// Start records that the connector starts, if it was on Standby.
+func (p *Pulse) Start() {
+	if p.Health().State == StateStandby {
+		p.set(StateStarting, "")
+	}
+}
+
+// Ended records why a run has ended, and returns it: the cause of ctx, or an error after which the connector
+// stops or retries.
+func (p *Pulse) Ended(ctx context.Context, err error) error {
+	var stop *PermanentError
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &stop):
+		p.Stop(err.Error())
+	default:
+		p.Fail(err.Error())
+	}
+	return err
+}
 
 // Standby records that another cluster member runs the connector. holder is its
 // name, empty if unknown.

@@ -1,5 +1,7 @@
 package texts
 
+import "github.com/claybot/claybot"
+
 // What replies to a button press or a form that has no effect.
 const (
 	ButtonDead = "This button no longer works."
@@ -42,6 +44,8 @@ var Prompts = []Prompt{
 	{"Where were we?", "What did we talk about last?"},
 }
 
-// SendArguments says how to approve the action of a question with other arguments; id
-// begins the id of the question.
-func (v Voice) SendArguments(id string) string { return v.Say(argumentsFormat, id) }
+// SendArguments says how to approve the action of a question with other arguments. People type the beginning of
+// its id.
+func (v Voice) SendArguments(question string) string {
+	return v.Say(argumentsFormat, shortID(claybot.Question{ID: question}))
+}

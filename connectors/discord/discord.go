@@ -92,7 +92,7 @@ func New(cfg Config) *Connector {
 	pool := connectors.NewPool(cfg.HTTP, cfg.Gate.Off)
 	cfg.HTTP = pool
 	c := &Connector{pool: pool, cfg: cfg, log: cfg.Log.With("connector", cfg.Name), bot: botOf(cfg.Token), plain: strings.HasPrefix(cfg.BaseURL, "http://")}
-	c.api = &client{http: cfg.HTTP, base: cfg.BaseURL, token: cfg.Token, rates: newRates(c.nodes)}
+	c.api = &client{http: cfg.HTTP, base: cfg.BaseURL, token: cfg.Token, rates: newRates(cfg.Nodes)}
 	c.calls = connectors.NewBudget(perSecond, time.Second)
 	c.pulse.Within, c.pages = connectors.LiveWithin, gapPages
 	c.files = &http.Client{Transport: cfg.HTTP, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -146,32 +146,12 @@ func (c *Connector) Standby(holder string) { c.pulse.Standby(holder) }
 // Ignored counts events that were not processed: unknown ones and those that cannot be decoded.
 func (c *Connector) Ignored() int64 { return c.ignored.Load() }
 
-// nodes returns how many cluster members send as the bot, at least one.
-func (c *Connector) nodes() int {
-	if c.cfg.Nodes == nil {
-		return 1
-	}
-	return max(1, c.cfg.Nodes())
-}
-
 // Run receives until ctx is done. A refused token and refused intents end it with a
 // PermanentError. It returns when all its goroutines have ended.
 func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error {
-		if c.pulse.Health().State == connectors.StateStandby {
-			c.pulse.Start()
-		}
-		err := c.run(ctx, h)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		var stop *connectors.PermanentError
-		if errors.As(err, &stop) {
-			c.pulse.Stop(err.Error())
-		} else {
-			c.pulse.Fail(err.Error())
-		}
-		return err
+		c.pulse.Start()
+		return c.pulse.Ended(ctx, c.run(ctx, h))
 	})
 }
 

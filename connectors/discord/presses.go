@@ -30,9 +30,6 @@ const (
 	ephemeral = 1 << 6
 )
 
-// shownID is the length of the question id prefix that users type.
-const shownID = 6
-
 // An interaction is a button press, a choice, a submitted form or a command.
 type interaction struct {
 	ID      string  `json:"id"`
@@ -117,7 +114,7 @@ func (r *receiver) pressed(ctx context.Context, i interaction) {
 		r.respond(ctx, i, respondForm, openedForm(voice, i, verb))
 		return
 	case i.Type == interactionComponent && verb == verbEdit:
-		r.say(ctx, i, voice.SendArguments(question[:min(len(question), shownID)]))
+		r.say(ctx, i, voice.SendArguments(question))
 		return
 	case verb == verbAll:
 		r.round(ctx, i, connectors.Press{Connector: r.cfg.Name, UserID: who.UserID, ChannelID: in.channel, Answer: answer})

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/claybot/claybot/connectors"
 )
 
 // rates keep calls within Discord's limits as its responses name them: a bucket for each route
@@ -62,7 +64,7 @@ func (r *rates) take(x call) (wait time.Duration, all bool) {
 			return l.reset.Sub(now), false
 		}
 	}
-	most := max(1, perSecond/max(1, r.share()))
+	most := max(1, perSecond/connectors.Members(r.share))
 	if wait := full(&r.recent, now, most); wait > 0 {
 		return wait, true
 	}
@@ -82,9 +84,7 @@ func (r *rates) take(x call) (wait time.Duration, all bool) {
 // full returns how long it takes until fewer than most of the calls are within the last second, and
 // forgets older ones.
 func full(calls *[]time.Time, now time.Time, most int) time.Duration {
-	for len(*calls) > 0 && now.Sub((*calls)[0]) >= time.Second {
-		*calls = (*calls)[1:]
-	}
+	*calls = connectors.Recent(*calls, now, time.Second)
 	if len(*calls) < most {
 		return 0
 	}
@@ -158,10 +158,7 @@ func (r *rates) invalid() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	for len(r.refusals) > 0 && now.Sub(r.refusals[0]) >= invalidWindow {
-		r.refusals = r.refusals[1:]
-	}
-	if r.refusals = append(r.refusals, now); len(r.refusals) >= invalidLimit {
+	if r.refusals = append(connectors.Recent(r.refusals, now, invalidWindow), now); len(r.refusals) >= invalidLimit {
 		r.all = r.refusals[0].Add(invalidWindow)
 	}
 }

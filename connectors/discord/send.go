@@ -127,7 +127,7 @@ func refusedContent(err error) bool {
 func (c *Connector) wait(o claybot.Outgoing) time.Duration {
 	grown := o.Route.ChannelID + "/" + o.Edit
 	if o.Progress {
-		return c.calls.Progress(grown, c.nodes())
+		return c.calls.Progress(grown, connectors.Members(c.cfg.Nodes))
 	}
 	c.calls.Spend(grown)
 	return 0

@@ -106,17 +106,9 @@ func (c *Connector) wait(p post) time.Duration {
 	case p.Edit == "":
 		return c.penalties.left(p.method, p.channel)
 	case p.Progress:
-		return c.edits.Progress(p.channel+"/"+p.Edit, c.nodes())
+		return c.edits.Progress(p.channel+"/"+p.Edit, connectors.Members(c.cfg.Nodes))
 	}
 	return c.edits.Spend(p.channel + "/" + p.Edit)
-}
-
-// nodes returns how many cluster members share the app, at least one.
-func (c *Connector) nodes() int {
-	if c.cfg.Nodes == nil {
-		return 1
-	}
-	return max(1, c.cfg.Nodes())
 }
 
 // errGrows is the cause of a refusal of an edit: the message is a stream, which an earlier process

@@ -222,7 +222,9 @@ func (c *Connector) Ignored() int64 { return c.ignored.Load() }
 // Socket Mode end it with a PermanentError. It returns when all its sockets are
 // closed and all its goroutines have ended.
 func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
-	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error { return c.receive(ctx, h) })
+	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error {
+		return c.pulse.Ended(ctx, fmt.Errorf("%s: %w", c.cfg.Name, c.run(ctx, h)))
+	})
 }
 
 // Wake implements connectors.Pooled.
@@ -230,20 +232,6 @@ func (c *Connector) Wake() { c.pool.Wake() }
 
 // CloseIdleConnections implements connectors.Pooled.
 func (c *Connector) CloseIdleConnections() { c.pool.Rest() }
-
-func (c *Connector) receive(ctx context.Context, h connectors.Handler) error {
-	err := c.run(ctx, h)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	err = fmt.Errorf("%s: %w", c.cfg.Name, err)
-	if permanent(err) {
-		c.pulse.Stop(err.Error())
-	} else {
-		c.pulse.Fail(err.Error())
-	}
-	return err
-}
 
 func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	if err := c.checkTokens(); err != nil {

@@ -163,7 +163,7 @@ func (c *Connector) startStream(ctx context.Context, p post) (ts string, tried b
 		}
 		options = append(options, slackapi.MsgOptionRecipientUserID(user), slackapi.MsgOptionRecipientTeamID(team))
 	}
-	if !c.streams.begin(c.nodes()) {
+	if !c.streams.begin(connectors.Members(c.cfg.Nodes)) {
 		return "", false, nil
 	}
 	calling, left := traced(ctx)
@@ -239,7 +239,7 @@ func unlessNoStream(err error) error {
 func (c *Connector) appendStream(ctx context.Context, p post, x *stream, rest string) (done bool, err error) {
 	key := p.channel + "/" + p.Edit
 	if p.Progress {
-		if d := c.streams.appends.Progress(key, c.nodes()); d > 0 {
+		if d := c.streams.appends.Progress(key, connectors.Members(c.cfg.Nodes)); d > 0 {
 			return true, &connectors.RetryError{After: d, Err: fmt.Errorf("%s: slack allows no more calls now", methodAppend)}
 		}
 	}
@@ -353,7 +353,7 @@ func (c *Connector) halt(ctx context.Context, p post) error {
 // tidyStreams stops streams that nothing continues, such as those of a run that ended without a
 // text, until ctx is done.
 func (c *Connector) tidyStreams(ctx context.Context) {
-	for rest(ctx, streamIdle/4) {
+	for connectors.Sleep(ctx, streamIdle/4) {
 		for key, x := range c.streams.idle() {
 			if err := c.tidyStream(ctx, key, x); err != nil {
 				c.log.Debug("failed to stop a stream", "stream", key, "err", err)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/claybot/claybot/connectors"
 )
 
 // A directMessage is a conversation of the bot with one person.
@@ -59,7 +61,7 @@ func (b *backfill) list(ctx context.Context) (all []directMessage, err error) {
 	defer cancel()
 	args := url.Values{"types": {"im"}, "limit": {strconv.Itoa(listItems)}}
 	for tries, pages := 0, 0; pages < listPages; {
-		if !rest(ctx, b.chat.penalties.left(methodList, "")) {
+		if !connectors.Sleep(ctx, b.chat.penalties.left(methodList, "")) {
 			return all, context.Cause(ctx)
 		}
 		var page struct {
@@ -81,22 +83,10 @@ func (b *backfill) list(ctx context.Context) (all []directMessage, err error) {
 			if final := b.unreadable(methodList, err, tries >= backfillTries); final != nil {
 				return all, final
 			}
-			if !rest(ctx, time.Second<<tries) {
+			if !connectors.Sleep(ctx, time.Second<<tries) {
 				return all, context.Cause(ctx)
 			}
 		}
 	}
 	return all, errLongList
-}
-
-// rest waits for d and reports whether ctx is still alive.
-func rest(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -96,17 +96,7 @@ func (w *Workspaces) check() error {
 // Run takes requests for all workspaces until ctx is done.
 func (w *Workspaces) Run(ctx context.Context, h connectors.Handler) error {
 	return w.cfg.Gate.Run(ctx, func(ctx context.Context) error {
-		err := w.run(ctx, h)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		err = fmt.Errorf("%s: %w", w.Name(), err)
-		if permanent(err) {
-			w.pulse.Stop(err.Error())
-		} else {
-			w.pulse.Fail(err.Error())
-		}
-		return err
+		return w.pulse.Ended(ctx, fmt.Errorf("%s: %w", w.Name(), w.run(ctx, h)))
 	})
 }
 

@@ -17,9 +17,6 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// shownID is the length of the question id prefix that users type.
-const shownID = 6
-
 // A callback is a callback_query: a button press by a user.
 type callback struct {
 	ID      string         `json:"id"`
@@ -74,7 +71,7 @@ func (l *loop) pressed(ctx context.Context, t *callback, by claybot.Descriptor, 
 		return nil
 	}
 	if p.verb == verbEdit {
-		l.say(ctx, t, texts.To(ctx, by).SendArguments(p.question[:min(len(p.question), shownID)]), true)
+		l.say(ctx, t, texts.To(ctx, by).SendArguments(p.question), true)
 		return nil
 	}
 	if p.verb == verbDone {

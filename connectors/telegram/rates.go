@@ -71,11 +71,7 @@ func (r *rates) of(chat int64) *connectors.Budget {
 // progress asks for a call that shows unfinished text of a message. It grants it with 0, or
 // returns how long the text gives way to others.
 func (r *rates) progress(chat int64, message string) time.Duration {
-	members := 1
-	if r.nodes != nil {
-		members = max(1, r.nodes())
-	}
-	own := r.of(chat)
+	own, members := r.of(chat), connectors.Members(r.nodes)
 	if d := own.Progress(message, members); d > 0 {
 		return d
 	}

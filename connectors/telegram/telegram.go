@@ -231,9 +231,7 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 		c.pulse.Stop(err.Error())
 		return err
 	}
-	if c.pulse.Health().State == connectors.StateStandby {
-		c.pulse.Start()
-	}
+	c.pulse.Start()
 	c.handler.Store(&h)
 	run, stop := context.WithCancel(ctx)
 	var background sync.WaitGroup
