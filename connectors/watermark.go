@@ -9,12 +9,6 @@ import (
 // markEvery is the minimum time between two writes of a Watermark.
 const markEvery = time.Minute
 
-// Marks stores small values across restarts. A missing key is the empty string.
-type Marks interface {
-	Checkpoint(ctx context.Context, key string) (string, error)
-	SetCheckpoint(ctx context.Context, key, value string) error
-}
-
 // A Watermark is the last time at which a source is known to have delivered. With
 // Marks it survives restarts, so a gap is noticed whether the process or the source
 // was down. A time after now, left by a clock that was ahead, counts as unknown, so

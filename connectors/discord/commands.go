@@ -88,13 +88,7 @@ func (c *Connector) register(ctx context.Context, app *application) {
 	}
 	r := registration{Sum: sum, IDs: idsOf(now)}
 	c.menu.note(r.IDs)
-	if c.cfg.Marks == nil {
-		return
-	}
-	if text, err = json.Marshal(r); err == nil {
-		err = c.cfg.Marks.SetCheckpoint(ctx, c.commandsKey(), string(text))
-	}
-	if err != nil && ctx.Err() == nil {
+	if err := connectors.WriteMark(ctx, c.cfg.Marks, c.commandsKey(), r); err != nil && ctx.Err() == nil {
 		c.log.Warn("failed to save which commands are registered", "err", err)
 	}
 }

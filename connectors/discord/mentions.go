@@ -2,7 +2,6 @@ package discord
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -34,14 +33,8 @@ type registered struct {
 func (c *Connector) commandsKey() string { return "discord/" + c.bot + "/commands" }
 
 // registration reads the stored registration; the zero value if there is none.
-func (c *Connector) registration(ctx context.Context) (r registration) {
-	if c.cfg.Marks == nil {
-		return registration{}
-	}
-	text, err := c.cfg.Marks.Checkpoint(ctx, c.commandsKey())
-	if err != nil || json.Unmarshal([]byte(text), &r) != nil {
-		return registration{}
-	}
+func (c *Connector) registration(ctx context.Context) registration {
+	r, _ := connectors.ReadMark[registration](ctx, c.cfg.Marks, c.commandsKey()) // after an error, none
 	return r
 }
 

@@ -2,8 +2,6 @@ package discord
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"sync"
 	"time"
 
@@ -190,21 +188,15 @@ func (k *keeper) follow(p *position) {
 // read returns the stored session, unless it is older than a restore of the store, and when
 // that was: what came before must not run again.
 func (k *keeper) read(ctx context.Context) (s session, restored time.Time, err error) {
-	if k.marks == nil {
-		return s, restored, nil
-	}
-	text, err := k.marks.Checkpoint(ctx, k.key)
-	if err != nil {
-		return s, restored, fmt.Errorf("read the session: %w", err)
-	}
-	restored, err = connectors.Restored(ctx, k.marks, time.Now())
+	s, err = connectors.ReadMark[session](ctx, k.marks, k.key)
 	if err != nil {
 		return s, restored, err
 	}
-	if text != "" && json.Unmarshal([]byte(text), &s) != nil || s.At < restored.Unix() {
-		s = session{} // written by another version or by hand, or restored with the store
+	restored, err = connectors.Restored(ctx, k.marks, time.Now())
+	if s.At < restored.Unix() {
+		s = session{} // restored with the store
 	}
-	return s, restored, nil
+	return s, restored, err
 }
 
 // run writes until ctx is done, and then once more.
@@ -240,21 +232,13 @@ func (k *keeper) write(ctx context.Context, written *session) error {
 		return nil
 	}
 	s := pos.stored()
-	if k.marks == nil {
-		pos.keep(s.Seq)
-		return nil
-	}
 	if s == *written {
 		return nil
 	}
 	now := s
 	now.At = time.Now().Unix()
-	text, err := json.Marshal(now)
-	if err == nil {
-		err = k.marks.SetCheckpoint(ctx, k.key, string(text))
-	}
-	if err != nil {
-		return fmt.Errorf("keep the session: %w", err)
+	if err := connectors.WriteMark(ctx, k.marks, k.key, now); err != nil {
+		return err
 	}
 	*written = s
 	pos.keep(s.Seq)

@@ -3,9 +3,7 @@ package slack
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -393,36 +391,23 @@ func (b *backfill) found(ctx context.Context, last, now time.Time, old hole) (*h
 
 // kept returns the stored gap.
 func (b *backfill) kept(ctx context.Context) (h hole, err error) {
-	if b.chat.cfg.Marks == nil {
-		return h, nil
-	}
-	text, err := b.chat.cfg.Marks.Checkpoint(ctx, b.key("gap"))
+	h, err = connectors.ReadMark[hole](ctx, b.chat.cfg.Marks, b.key("gap"))
 	if err != nil {
-		return h, fmt.Errorf("read the last gap: %w", err)
+		return h, err
 	}
 	restored, err := connectors.Restored(ctx, b.chat.cfg.Marks, time.Now())
 	if err != nil {
 		return h, err
 	}
-	if text != "" && json.Unmarshal([]byte(text), &h) != nil || h.To < restored.Unix() {
-		h = hole{} // written by another version or by hand, or older than a restore of the store
+	if h.To < restored.Unix() {
+		h = hole{} // older than a restore of the store
 	}
 	b.floor = restored
 	return h, nil
 }
 
 func (b *backfill) save(ctx context.Context, h *hole) error {
-	if b.chat.cfg.Marks == nil {
-		return nil
-	}
-	text, err := json.Marshal(h)
-	if err == nil {
-		err = b.chat.cfg.Marks.SetCheckpoint(ctx, b.key("gap"), string(text))
-	}
-	if err != nil {
-		return fmt.Errorf("keep a gap: %w", err)
-	}
-	return nil
+	return connectors.WriteMark(ctx, b.chat.cfg.Marks, b.key("gap"), h)
 }
 
 // decide opens the conversations of a gap and lets live messages of all others
