@@ -17,8 +17,7 @@ import (
 // the known conversations since then, and posts it under the ids of live messages, so that what
 // was stored is recognized. Live messages of a conversation wait for it, and for no other one. A
 // conversation that cannot be read gets a notice that messages may be missing. A gap lasts until
-// all are settled: until then the session after it is kept as one with a gap, so that a restart reads it
-// again.
+// all are settled.
 type backfill struct {
 	*receiver
 	floor time.Time     // when the store was restored last: nothing older is posted

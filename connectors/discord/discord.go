@@ -53,10 +53,8 @@ type Connector struct {
 	cfg    Config
 	log    *slog.Logger
 	bot    string // the bot's user id: what stands first in the token, in base64
-	plain  bool   // the server is reached without TLS
 	api    *client
 	dialer *websocket.Dialer
-	files  *http.Client
 	pulse  connectors.Pulse
 	calls  *connectors.Budget // of the whole bot; only unfinished texts give way for it
 	pages  int                // of one channel, of what is after the beginning of a gap; gapPages but in tests
@@ -91,11 +89,10 @@ func New(cfg Config) *Connector {
 	}
 	pool := connectors.NewPool(cfg.HTTP, cfg.Gate.Off)
 	cfg.HTTP = pool
-	c := &Connector{pool: pool, cfg: cfg, log: cfg.Log.With("connector", cfg.Name), bot: botOf(cfg.Token), plain: strings.HasPrefix(cfg.BaseURL, "http://")}
+	c := &Connector{pool: pool, cfg: cfg, log: cfg.Log.With("connector", cfg.Name), bot: botOf(cfg.Token)}
 	c.api = &client{http: cfg.HTTP, base: cfg.BaseURL, token: cfg.Token, rates: newRates(cfg.Nodes)}
 	c.calls = connectors.NewBudget(perSecond, time.Second)
 	c.pulse.Within, c.pages = connectors.LiveWithin, gapPages
-	c.files = &http.Client{Transport: cfg.HTTP, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	c.dialer = &websocket.Dialer{NetDialContext: cfg.Dial, HandshakeTimeout: dialTimeout, ReadBufferSize: 16 << 10, WriteBufferSize: 1 << 10}
 	if cfg.Dial == nil {
 		c.dialer.Proxy = http.ProxyFromEnvironment
@@ -176,9 +173,7 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	keep := &keeper{marks: c.cfg.Marks, key: "discord/" + c.bot + "/session", wake: make(chan struct{}, 1)}
 	side, stop := context.WithCancel(ctx)
 	var writing, registering sync.WaitGroup
-	writing.Go(func() {
-		keep.run(side, func(err error) { c.log.Warn("failed to save the session", "err", err) })
-	})
+	writing.Go(func() { keep.run(side, c.log) })
 	registering.Go(func() { c.register(side, app) })
 	r := newReceiver(c, app, h)
 	g := &gateway{

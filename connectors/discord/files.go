@@ -103,7 +103,7 @@ func (c *Connector) download(ctx context.Context, a attachment) (io.ReadCloser, 
 	if err != nil {
 		return nil, &connectors.RefusedError{Text: texts.DiscordFileForeign}
 	}
-	resp, err := c.files.Do(req)
+	resp, err := c.api.http.RoundTrip(req)
 	if err != nil {
 		return nil, fmt.Errorf("discord: read a file: %w", bare(err))
 	}

@@ -278,8 +278,7 @@ func (g *gateway) dispatch(ctx context.Context, p payload) {
 	g.pulse.OK()
 }
 
-// ready follows a new session. It is kept from its beginning, and as one with a gap before it until
-// that is closed: a restart then resumes the session and reads the gap again.
+// ready follows a new session, which is kept from its beginning.
 func (g *gateway) ready(s session) {
 	if g.recv.pos != nil {
 		s.At = g.recv.pos.session.At // its gap may still be open

@@ -2,6 +2,7 @@ package discord
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -20,9 +21,7 @@ type session struct {
 	At   int64 `json:"at"` // Unix seconds: when it was stored
 }
 
-// A position is how far the events of one session are stored. The gateway has no
-// acknowledgement: a crash loses what Discord is not asked for again, so what is kept is the
-// last event before which every one is stored, written after the commit of its message.
+// A position is how far the events of one session are stored: up to the last one before which every one is.
 type position struct {
 	mu       sync.Mutex
 	session  session
@@ -200,27 +199,20 @@ func (k *keeper) read(ctx context.Context) (s session, restored time.Time, err e
 }
 
 // run writes until ctx is done, and then once more.
-func (k *keeper) run(ctx context.Context, failed func(error)) {
+func (k *keeper) run(ctx context.Context, log *slog.Logger) {
+	const warning = "failed to save the session"
 	var written session
-	var back connectors.Backoff
-	for {
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-			late, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
-			defer cancel()
-			if err := k.write(late, &written); err != nil {
-				failed(err)
-			}
-			return
 		case <-k.wake:
+			connectors.Retry(ctx, log, warning, func() error { return k.write(ctx, &written) })
 		}
-		if err := k.write(ctx, &written); err != nil && ctx.Err() == nil {
-			failed(err)
-			connectors.Sleep(ctx, back.Next(0))
-			k.nudge()
-			continue
-		}
-		back.Reset()
+	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	if err := k.write(late, &written); err != nil {
+		log.Warn(warning, "err", err)
 	}
 }
 

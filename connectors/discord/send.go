@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -99,7 +98,10 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (receipt strin
 	if strings.TrimSpace(o.Text) == "" {
 		return "", &connectors.PermanentError{Err: errors.New("discord: there is no text to send")}
 	}
-	if d := c.wait(o); d > 0 {
+	grown := o.Route.ChannelID + "/" + o.Edit
+	if !o.Progress {
+		c.calls.Spend(grown)
+	} else if d := c.calls.Progress(grown, connectors.Members(c.cfg.Nodes)); d > 0 {
 		return "", &connectors.RetryError{After: d, GivesWay: true, Err: errors.New("discord: others have the calls of this second")}
 	}
 	m := c.sending(ctx, o)
@@ -121,16 +123,6 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (receipt strin
 func refusedContent(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && r.status == http.StatusBadRequest
-}
-
-// wait returns how long o gives way to others; 0 for not at all.
-func (c *Connector) wait(o claybot.Outgoing) time.Duration {
-	grown := o.Route.ChannelID + "/" + o.Edit
-	if o.Progress {
-		return c.calls.Progress(grown, connectors.Members(c.cfg.Nodes))
-	}
-	c.calls.Spend(grown)
-	return 0
 }
 
 // post makes the call of one attempt.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,7 +59,7 @@ func (c *Connector) dial(ctx context.Context, address string) (*socket, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.Scheme != "wss" && (u.Scheme != "ws" || !c.plain) {
+	if err != nil || u.Host == "" || u.Scheme != "wss" && (u.Scheme != "ws" || !strings.HasPrefix(c.cfg.BaseURL, "http://")) {
 		return nil, errors.New("discord: the gateway has no usable address")
 	}
 	u.RawQuery = url.Values{"v": {"10"}, "encoding": {"json"}}.Encode()
