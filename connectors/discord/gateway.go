@@ -74,9 +74,6 @@ func (g *gateway) run(ctx context.Context) error {
 	g.recv.back.floor = restored
 	if s.ID != "" && s.Intents+s.Open == g.asked {
 		g.pos, g.open = newPosition(s, g.keep.nudge), s.Open != 0
-		if g.open {
-			g.pos.hold()
-		}
 		g.keep.follow(g.pos)
 	}
 	for {
@@ -170,7 +167,7 @@ func (g *gateway) look(ctx context.Context) error {
 func (g *gateway) greet(ctx context.Context, s *socket) error {
 	if g.pos != nil {
 		s.pos.Store(g.pos)
-		return s.send(opResume, map[string]any{"token": g.cfg.Token, "session_id": g.pos.session.ID, "seq": g.pos.last()})
+		return s.send(opResume, map[string]any{"token": g.cfg.Token, "session_id": g.pos.session.ID, "seq": g.pos.received})
 	}
 	if pause := identifyEvery - time.Since(g.since); !g.since.IsZero() && pause > 0 && !connectors.Sleep(ctx, pause) {
 		return context.Cause(ctx)
@@ -263,7 +260,7 @@ func (g *gateway) dispatch(ctx context.Context, p payload) {
 			g.recv.guilds.Store(guild.ID, true)
 		}
 		g.up = true
-		g.ready(session{ID: ready.ID, URL: ready.URL, Seq: p.Seq, Intents: g.asked})
+		g.ready(session{ID: ready.ID, URL: ready.URL, Seq: p.Seq, Open: g.asked})
 	case "RESUMED":
 		g.pos.begin(p.Seq, 0)
 		g.up = true
@@ -278,13 +275,12 @@ func (g *gateway) dispatch(ctx context.Context, p payload) {
 	g.pulse.OK()
 }
 
-// ready follows a new session, which is kept from its beginning.
+// ready follows a new session, with a gap before it. It is kept from its beginning.
 func (g *gateway) ready(s session) {
 	if g.recv.pos != nil {
 		s.At = g.recv.pos.session.At // its gap may still be open
 	}
 	g.pos = newPosition(s, g.keep.nudge)
-	g.pos.hold()
 	g.fill(g.pos, g.recv.pos, true)
 	g.keep.follow(g.pos)
 }

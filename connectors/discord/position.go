@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/claybot/claybot/connectors"
@@ -25,11 +26,11 @@ type session struct {
 type position struct {
 	mu       sync.Mutex
 	session  session
-	received int64
-	kept     int64         // the number of the last event that the store has
+	received int64         // the last event that came; read by the gateway alone, which sets it
+	kept     atomic.Int64  // the last event that the store has, which heartbeats may name
 	queue    []*event      // in order, from the first that is not stored
 	all      time.Time     // everything that Discord sent before has come; zero: unknown
-	held     int           // gaps before the session that are open
+	held     bool          // a gap before the session is open
 	idle     chan struct{} // closed once nothing is left; nil: not asked for
 	changed  func()        // does not block
 }
@@ -43,8 +44,11 @@ type event struct {
 
 // newPosition is at the beginning of a session, or where a stored one is resumed.
 func newPosition(s session, changed func()) *position {
+	p := &position{received: s.Seq, held: s.Open != 0, changed: changed}
 	s.Intents, s.Open = s.Intents+s.Open, 0
-	return &position{session: s, received: s.Seq, kept: s.Seq, changed: changed}
+	p.session = s
+	p.kept.Store(s.Seq)
+	return p
 }
 
 // begin notes that an event came, with as many jobs; nil if it came before.
@@ -87,31 +91,10 @@ func (p *position) stored() session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.session
-	if p.held > 0 {
+	if p.held {
 		s.Intents, s.Open = 0, s.Intents
 	}
 	return s
-}
-
-// keep notes that the store has the session up to an event.
-func (p *position) keep(seq int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.kept = seq
-}
-
-// named is the last event that heartbeats may name.
-func (p *position) named() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.kept
-}
-
-// last is the sequence of the last event that came.
-func (p *position) last() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.received
 }
 
 // caught notes that everything has come that Discord sent before a time, and returns until when
@@ -121,7 +104,7 @@ func (p *position) caught(all time.Time) time.Time {
 	defer p.mu.Unlock()
 	p.all = all
 	switch {
-	case p.held > 0:
+	case p.held:
 		return time.Time{}
 	case len(p.queue) > 0:
 		return p.queue[0].after
@@ -144,17 +127,10 @@ func (p *position) drained() <-chan struct{} {
 	return p.idle
 }
 
-// hold notes a gap before the session.
-func (p *position) hold() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.held++
-}
-
 // release notes that a gap before the session is closed.
 func (p *position) release() {
 	p.mu.Lock()
-	p.held--
+	p.held = false
 	p.mu.Unlock()
 	p.changed()
 }
@@ -233,6 +209,6 @@ func (k *keeper) write(ctx context.Context, written *session) error {
 		return err
 	}
 	*written = s
-	pos.keep(s.Seq)
+	pos.kept.Store(s.Seq)
 	return nil
 }

@@ -125,7 +125,7 @@ func (s *socket) send(op int, d any) error {
 // what Discord keeps for a resume then has all that is not stored.
 func (s *socket) beat() error {
 	if pos := s.pos.Load(); pos != nil {
-		return s.send(opHeartbeat, pos.named())
+		return s.send(opHeartbeat, pos.kept.Load())
 	}
 	return s.send(opHeartbeat, nil)
 }
