@@ -303,7 +303,7 @@ func (b *backfill) read(ctx context.Context, c *conversation, id string, g *conn
 				continue
 			}
 			b.authors.keep(m.ID, m.author(), maxAuthors)
-			j := job{what: "message", id: m.ID, store: func(ctx context.Context) error { return b.wrote(ctx, m, false) }}
+			j := job{what: "message", id: m.ID, store: b.in(c.guild, id, func(ctx context.Context, in place) error { return b.wrote(ctx, m, in, false) })}
 			if err := b.keep(ctx, j); err != nil {
 				return err
 			}

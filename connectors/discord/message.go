@@ -100,18 +100,14 @@ func (r *receiver) created(m message) []job {
 	}
 	r.authors.keep(m.ID, m.author(), maxAuthors)
 	r.api.clock.heard(m.ID)
-	return []job{{lane(m.Channel, m.author()), "message", m.ID, func(ctx context.Context) error {
-		return r.wrote(ctx, m, true)
-	}}}
+	return []job{{lane(m.Channel, m.author()), "message", m.ID, r.in(m.Guild, m.Channel, func(ctx context.Context, in place) error {
+		return r.wrote(ctx, m, in, true)
+	})}}
 }
 
 // wrote posts a message. Those that come live wait for a backfill, those of the backfill do not.
-func (r *receiver) wrote(ctx context.Context, m message, live bool) error {
-	at, gone, err := r.place(ctx, m.Guild, m.Channel)
-	if err != nil || gone {
-		return err
-	}
-	to, msg, ok := r.message(ctx, m, at)
+func (r *receiver) wrote(ctx context.Context, m message, in place, live bool) (err error) {
+	to, msg, ok := r.message(ctx, m, in)
 	if ok && msg.Context.Unaddressed { // most of what is written on a server
 		ok, err = r.handler.Hears(ctx, to, msg)
 	}
@@ -241,17 +237,13 @@ func (r *receiver) updated(m message) []job {
 		return nil // a link that unfolds changes a message as well
 	}
 	r.edited.keep(m.ID, m.Author.ID, maxAuthors)
-	return []job{{lane(m.Channel, m.Author.ID), "edit", m.ID, func(ctx context.Context) error {
-		in, gone, err := r.place(ctx, m.Guild, m.Channel)
-		if err != nil || gone {
-			return err
-		}
+	return []job{{lane(m.Channel, m.Author.ID), "edit", m.ID, r.in(m.Guild, m.Channel, func(ctx context.Context, in place) error {
 		text, _ := r.strip(ctx, m.Content, m.Mentions)
 		to, msg := r.change(in, m.ID, m.Author.ID, claybot.MessageEdit)
 		msg.ID += "/edit/" + claybot.MessageID(m.Edited)
 		msg.Text, msg.FirstHand, msg.At = text, true, at(m.Edited)
 		return r.post(ctx, to, msg)
-	}}}
+	})}}
 }
 
 // A deletion is that of one message, or of several.
@@ -269,15 +261,11 @@ func (r *receiver) deleted(d deletion) []job {
 	if author == "" {
 		return nil
 	}
-	return []job{{lane(d.Channel, author), "deletion", d.ID, func(ctx context.Context) error {
-		in, gone, err := r.place(ctx, d.Guild, d.Channel)
-		if err != nil || gone {
-			return err
-		}
+	return []job{{lane(d.Channel, author), "deletion", d.ID, r.in(d.Guild, d.Channel, func(ctx context.Context, in place) error {
 		to, msg := r.change(in, d.ID, author, claybot.MessageDelete)
 		msg.ID += "/deleted"
 		return r.post(ctx, to, msg)
-	}}}
+	})}}
 }
 
 // bulkDeleted reads the deletion of several messages.

@@ -78,14 +78,14 @@ func (r *receiver) interacted(i interaction) []job {
 	j := job{lane: lane(i.In, by.ID), what: "interaction", id: i.ID}
 	switch i.Type {
 	case interactionCommand:
-		j.store = func(ctx context.Context) error { return r.commanded(ctx, i, i.typed(), "cmd") }
+		j.store = r.in(i.Guild, i.In, func(ctx context.Context, in place) error { return r.commanded(ctx, i, in, i.typed(), "cmd") })
 		return []job{j}
 	case interactionComponent, interactionForm:
 	default:
 		return nil
 	}
 	if command, ok := strings.CutPrefix(i.Data.CustomID, offerPrefix); ok {
-		j.store = func(ctx context.Context) error { return r.commanded(ctx, i, command, "tap") }
+		j.store = r.in(i.Guild, i.In, func(ctx context.Context, in place) error { return r.commanded(ctx, i, in, command, "tap") })
 		return []job{j}
 	}
 	j.lane = "press\x00" + i.ID // Discord waits only three seconds for it
@@ -180,11 +180,7 @@ func (i interaction) typed() string {
 // it then. The answer is a message of its own, so nothing is left of the acknowledgement. A command
 // that came too late, because the daemon was down or the conversation is being read, is not
 // done: Discord has told the user that it failed, who repeats it.
-func (r *receiver) commanded(ctx context.Context, i interaction, command, kind string) error {
-	in, gone, err := r.place(ctx, i.Guild, i.In)
-	if err != nil || gone {
-		return err
-	}
+func (r *receiver) commanded(ctx context.Context, i interaction, in place, command, kind string) error {
 	by := i.by()
 	to := claybot.User(r.cfg.Name, in.channel, by.ID)
 	m := claybot.AgentMessage{

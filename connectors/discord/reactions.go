@@ -39,11 +39,7 @@ func (r *receiver) reacted(x reaction, removed bool) []job {
 		return nil
 	}
 	when := claybot.Now()
-	return []job{{lane(x.Channel, x.User), "reaction", x.Message, func(ctx context.Context) error {
-		in, gone, err := r.place(ctx, x.Guild, x.Channel)
-		if err != nil || gone {
-			return err
-		}
+	return []job{{lane(x.Channel, x.User), "reaction", x.Message, r.in(x.Guild, x.Channel, func(ctx context.Context, in place) error {
 		said := connectors.Reaction{
 			Connector: r.cfg.Name, ChannelID: in.channel, UserID: x.User, Group: in.group, Message: x.Message,
 			Emoji: []string{emoji}, Removed: removed, At: when,
@@ -51,9 +47,9 @@ func (r *receiver) reacted(x reaction, removed bool) []job {
 		if author == x.User {
 			said.Of = r.messageID(in, x.Message)
 		}
-		_, err = r.reacts.Reacted(ctx, said)
+		_, err := r.reacts.Reacted(ctx, said)
 		return err
-	}}}
+	})}}
 }
 
 // plainEmoji returns an emoji without its tone of skin and its variation selector.

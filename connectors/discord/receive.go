@@ -91,6 +91,17 @@ func (r *receiver) keep(ctx context.Context, j job) error {
 	}
 }
 
+// in is the work of an event in a channel: none where the bot does not see the channel any more.
+func (r *receiver) in(guild, channel string, work func(ctx context.Context, in place) error) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		in, gone, err := r.place(ctx, guild, channel)
+		if err != nil || gone {
+			return err
+		}
+		return work(ctx, in)
+	}
+}
+
 // read returns the jobs of an event; known is false for one that is not understood. It calls
 // nothing.
 func (r *receiver) read(p payload) (jobs []job, known bool) {
