@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,15 +68,7 @@ func (e *failure) Unwrap() error { return e.err }
 // refusedWith reports whether err is a refusal with one of the codes, or with the status.
 func refusedWith(err error, status int, codes ...int) bool {
 	var r *refusal
-	if !errors.As(err, &r) {
-		return false
-	}
-	for _, code := range codes {
-		if r.code == code {
-			return true
-		}
-	}
-	return r.status == status
+	return errors.As(err, &r) && (r.status == status || slices.Contains(codes, r.code))
 }
 
 // do makes one call within the rate limits and decodes the result, unless that is nil. A call

@@ -8,9 +8,11 @@
 // there and gets the rest again; messages have the ids of Discord, so none is stored twice. When
 // Discord does not resume, the connector reads what was missed in the known conversations over REST
 // (backfill). Until then it stores the new session as one with a gap before it: a restart resumes the
-// session, which alone has what was written in new conversations, and reads the gap again. Events are handled in lanes, one for each person in a channel; a message
-// that cannot be stored is tried until it is, and holds up its lane alone. No more than a
-// thousand events wait; beyond that, the gateway is not read.
+// session, which alone has what was written in new conversations, and reads the gap again.
+//
+// Events are handled in lanes, one for each person in a channel; a message that cannot be stored is
+// tried until it is, and holds up its lane alone. No more than a thousand events wait; beyond that,
+// the gateway is not read.
 //
 // Interactions (buttons, menus, forms, commands) are acknowledged to Discord within its three
 // seconds, after the commit. Their tokens are capabilities for 15 minutes: they are part of
@@ -23,6 +25,7 @@
 // The gateway is claybot's own, on the WebSocket library that Slack's connector uses. discordgo
 // keeps session and sequence to itself, counts an event as handled when it was read, and answers
 // an ended session by starting another one: a message that was read and not stored would be lost.
+// disgo begins with a stored session, and names in heartbeats what was read, not what is stored.
 //
 // Only cmd and tests import this package.
 package discord

@@ -87,11 +87,7 @@ func (c *Connector) before(ctx context.Context, channel, before string) ([]messa
 
 // heard returns a message as an agent may read it; ok is false if it says nothing.
 func (c *Connector) heard(m message) (said claybot.Said, ok bool) {
-	forwarded := m.Reference != nil && m.Reference.Type == refForward
-	text, files := m.Content, m.Attachments
-	if forwarded && len(m.Snapshots) > 0 {
-		text, files = m.Snapshots[0].Message.Content, m.Snapshots[0].Message.Attachments
-	}
+	text, files, forwarded := m.shows()
 	said = claybot.Said{ID: m.ID, UserID: m.author(), Name: m.Author.name(""), At: at(m.Timestamp), Passed: forwarded || len(files) > 0, Bot: m.program()}
 	lines := []string{connectors.ForwardMark(forwarded), quotable(strings.ToValidUTF8(text, "\uFFFD")), m.other()}
 	for _, a := range files {

@@ -87,6 +87,15 @@ func (m message) program() bool { return m.Author.Bot || m.Webhook != "" }
 // author is the id of who wrote m: a webhook can write in any name.
 func (m message) author() string { return cmp.Or(m.Webhook, m.Author.ID) }
 
+// shows is what people read in m, which another one may have written that it forwards.
+func (m message) shows() (content string, files []attachment, forwarded bool) {
+	forwarded = m.Reference != nil && m.Reference.Type == refForward
+	if forwarded && len(m.Snapshots) > 0 {
+		return m.Snapshots[0].Message.Content, m.Snapshots[0].Message.Attachments, true
+	}
+	return m.Content, m.Attachments, forwarded
+}
+
 // created reads a new message.
 func (r *receiver) created(m message) []job {
 	if m.Author.ID == r.bot {
@@ -123,11 +132,7 @@ func (r *receiver) wrote(ctx context.Context, m message, in place, live bool) (e
 // message converts a message of a person. ok is false if it says nothing, or is a command for
 // another bot.
 func (r *receiver) message(ctx context.Context, m message, in place) (to claybot.Descriptor, msg claybot.AgentMessage, ok bool) {
-	forwarded := m.Reference != nil && m.Reference.Type == refForward
-	content, all := m.Content, m.Attachments
-	if forwarded && len(m.Snapshots) > 0 {
-		content, all = m.Snapshots[0].Message.Content, m.Snapshots[0].Message.Attachments
-	}
+	content, all, forwarded := m.shows()
 	text, mentioned := r.strip(ctx, content, m.Mentions)
 	mentioned = mentioned || m.Referenced != nil && m.Referenced.Author.ID == r.bot
 	to = claybot.User(r.cfg.Name, in.channel, m.author())

@@ -111,18 +111,12 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (receipt strin
 		m.Reference = nil
 		receipt, err = c.post(ctx, o, channel, m)
 	}
-	if m.Components != nil && len(*m.Components) > 0 && refusedContent(err) {
+	if m.Components != nil && len(*m.Components) > 0 && refusedWith(err, http.StatusBadRequest) {
 		c.log.Warn("discord rejected the buttons, sending without", "outgoing", o.ID, "err", err)
 		m.Components = &[]row{}
 		receipt, err = c.post(ctx, o, channel, m)
 	}
 	return receipt, c.outcome(err, o)
-}
-
-// refusedContent reports whether Discord refuses what a message has.
-func refusedContent(err error) bool {
-	var r *refusal
-	return errors.As(err, &r) && r.status == http.StatusBadRequest
 }
 
 // post makes the call of one attempt.
