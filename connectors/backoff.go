@@ -53,7 +53,7 @@ func Retry(ctx context.Context, log *slog.Logger, warning string, try func() err
 		if err == nil || ctx.Err() != nil {
 			return err == nil
 		}
-		log.Warn(warning, "err", err)
+		log.Warn(warning, "err", err) //nolint:sloglint // a constant of the caller
 		var later *RetryError
 		var asked time.Duration
 		if errors.As(err, &later) {
