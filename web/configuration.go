@@ -51,6 +51,8 @@ type ConfigKey struct {
 	Text    string   `json:"-"` // the value without the quotes of YAML, for a form of kind text
 	Origin  string   `json:"origin" doc:"default, a flag, a variable of the environment, or file:line."`
 	Refused bool     `json:"refused,omitempty" doc:"The value there is not valid."`
+	Restart bool     `json:"restart,omitempty" doc:"The value waits for a restart."`
+	InForce string   `json:"in_force,omitempty" doc:"Of a value that waits for a restart: the one until then; - for none."`
 	Kind    string   `json:"kind" doc:"truth, word, number, secret, list, text, or group: YAML within braces."`
 	Words   []string `json:"words,omitempty" doc:"The values of a truth or a word."`
 	Limits  string   `json:"limits,omitempty" doc:"The limits of a number, such as 1..100."`

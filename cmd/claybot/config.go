@@ -92,15 +92,24 @@ func (c configShowCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	waits := func(v shownKey) bool { return v.Restart }
 	if c.Changed {
-		all = slices.DeleteFunc(all, func(v configs.Value) bool { return v.Origin == configs.OriginDefault })
+		all = slices.DeleteFunc(all, func(v shownKey) bool { return v.Origin == configs.OriginDefault && !waits(v) })
 	}
-	if c.JSON {
+	const none = "Nothing is set: all values are defaults.\n"
+	switch {
+	case c.JSON:
 		return e.printJSON(all)
+	case !slices.ContainsFunc(all, waits):
+		return e.list("KEY,VALUE,FROM", none, each(all, func(v shownKey) []string {
+			return []string{v.Key, oneLine(shownValue(v.Value)), v.Origin}
+		}))
 	}
-	return e.list("KEY,VALUE,FROM", "Nothing is set: all values are defaults.\n", each(all, func(v configs.Value) []string {
-		return []string{v.Key, oneLine(shownValue(v)), v.Origin}
+	err = e.list("KEY,VALUE,FROM,NOTE", none, each(all, func(v shownKey) []string {
+		return []string{v.Key, oneLine(shownValue(v.Value)), v.Origin, oneLine(v.note())}
 	}))
+	fmt.Fprintln(e.err, "next: "+nextOf("restart-pending"))
+	return err
 }
 
 func shownValue(v configs.Value) string {
@@ -113,16 +122,16 @@ func shownValue(v configs.Value) string {
 	return v.Value
 }
 
-// values returns the keys of the configuration, or those of a group, as they are in force.
-func (e *env) values(key string) ([]configs.Value, error) {
+// values returns the keys of the configuration, or those of a group, as a start would have them in force.
+func (e *env) values(key string) ([]shownKey, error) {
 	c, _, err := e.load()
 	switch {
 	case err != nil:
 		return nil, err
 	case key == "":
-		return c.Values(), nil
+		return e.withPending(c, "", c.Values()), nil
 	}
-	all := c.Value(key)
+	all := e.withPending(c, key, c.Value(key))
 	if len(all) == 0 {
 		return nil, noSuchKey(key)
 	}
@@ -151,6 +160,9 @@ func (c configGetCmd) Run(e *env) error {
 		return usageError{fmt.Errorf("%s is a group of keys; show it with: claybot config show %s", c.Key, c.Key)}
 	case all[0].Refused:
 		return configError{fmt.Errorf("the value of %s is not valid; run: claybot config check", c.Key)}
+	}
+	if note := all[0].note(); note != "" {
+		fmt.Fprintf(e.err, "%s %s; %s\n", c.Key, plain(note), nextOf("restart-pending"))
 	}
 	return e.text(all[0].Plain() + "\n")
 }

@@ -80,12 +80,9 @@ func (d configDesk) Configuration(ctx context.Context) (web.ConfigView, error) {
 		v.Broken, v.File = err.Error(), cmp.Or(v.File, c.Source.File)
 	}
 	for _, x := range c.Values() {
-		form, help := configs.FormOf(x.Key), configs.HelpOf(x.Key)
-		v.Keys = append(v.Keys, web.ConfigKey{
-			Key: x.Key, Value: x.Value, Text: x.Plain(), Origin: x.Origin, Refused: x.Refused,
-			Kind: form.Kind, Words: form.Words, Limits: form.Limits, Help: help.Values, Default: help.Default,
-		})
+		v.Keys = append(v.Keys, configKeyOf(x))
 	}
+	v.Keys = d.config.markPending(c, v.Keys)
 	v.Kinds = entryKinds(web.Here(ctx))
 	return v, nil
 }

@@ -119,20 +119,11 @@ func (d *daemon) settingFindings(l *findingList, st overview.Status) {
 
 // restartFindings are about the settings that wait for a restart, with the values in force.
 func (d *daemon) restartFindings(l *findingList) {
-	for _, group := range d.config.waiting() {
-		began := make(map[string]string)
-		for _, v := range d.config.began.Value(group) {
-			began[v.Key] = shownValue(v)
-		}
+	now := *d.config.Load()
+	for _, group := range d.config.waiting(now) {
 		var all []string
-		for _, v := range d.config.Load().Value(group) {
-			if was, now := cmp.Or(began[v.Key], "-"), shownValue(v); was != now {
-				all = append(all, fmt.Sprintf("%s: %s is in force, %s in the file", v.Key, was, now))
-			}
-			delete(began, v.Key)
-		}
-		for _, key := range slices.Sorted(maps.Keys(began)) {
-			all = append(all, fmt.Sprintf("%s: %s is in force, and the file has it no more", key, began[key]))
+		for _, p := range d.config.pending(group, now) {
+			all = append(all, p.String())
 		}
 		text := cmp.Or(strings.Join(all, "; "), "the file has another value than the one in force")
 		l.wrong("setting "+group, texts.Part{}, overview.LevelWarning, "restart-pending", text, "")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/llm/openai/openaitest"
+	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/workspace/docker"
 	"github.com/claybot/claybot/workspace/local"
 )
@@ -151,9 +152,20 @@ func TestPendingRestart(t *testing.T) {
 	if st := h.get("/status"); !strings.Contains(st, `"code":"restart-pending"`) || !strings.Contains(st, "log: text is in force, json in the file") {
 		t.Errorf("the status is %s", st)
 	}
+	key := func() (k web.ConfigKey) {
+		v, err := configDesk{h.daemon}.Configuration(h.ctx)
+		if i := slices.IndexFunc(v.Keys, func(k web.ConfigKey) bool { return k.Key == "log" }); err == nil && i >= 0 {
+			return v.Keys[i]
+		}
+		t.Fatal("no key log", err)
+		return k
+	}
+	if k := key(); k.Value != "json" || !k.Restart || k.InForce != "text" {
+		t.Errorf("the key is %+v", k)
+	}
 	h.reload("model: demo\nlog: text\n", nil)
-	if st := h.get("/status"); strings.Contains(st, "restart-pending") {
-		t.Errorf("with the old value the status is %s", st)
+	if st := h.get("/status"); strings.Contains(st, "restart-pending") || key().Restart {
+		t.Errorf("with the old value the status is %s, the key %+v", st, key())
 	}
 	all := []string{"http", "http_hosts", "maxBatch", "heartbeat.enabled"}
 	for key, want := range map[string]string{
@@ -300,8 +312,8 @@ func TestSettingsThatNeedARestart(t *testing.T) {
 		"otlp: {headers: {X-Key: 'env:SECRET'}}":                             "otlp",
 		"otlp: {interval: 7s}":                                               "otlp",
 		"log: json":                                                          "log",
-		"cron: {enabled: false}":                                             "cron",
-		"cron: {gates: false}":                                               "cron",
+		"cron: {enabled: false}":                                             "cron.enabled",
+		"cron: {gates: false}":                                               "cron.gates",
 		"heartbeat: {enabled: false}":                                        "heartbeat.enabled",
 		"transcription: whisper-1":                                           "transcription",
 		"speech: gpt-4o-mini-tts":                                            "speech",

@@ -168,7 +168,7 @@ func (s *settings) reload(e *env, emptied bool, before func(configs.Config)) (re
 	before(next)
 	setLevel(s.log, next)
 	s.replace(&next)
-	restart = s.waiting()
+	restart = s.waiting(next)
 	for _, key := range restart {
 		s.log.Warn("changed setting requires a restart", "key", key)
 	}
@@ -176,11 +176,10 @@ func (s *settings) reload(e *env, emptied bool, before func(configs.Config)) (re
 	return restart, nil
 }
 
-// waiting are the settings whose values in the file wait for a restart.
-func (s *settings) waiting() (all []string) {
-	now := s.Load()
+// waiting are the settings whose values in another configuration would wait for a restart.
+func (s *settings) waiting(now configs.Config) (all []string) {
 	for _, x := range restartOnly {
-		if x.changed(s.began, *now) {
+		if x.changed(s.began, now) {
 			all = append(all, x.key)
 		}
 	}
@@ -206,9 +205,8 @@ var restartOnly = []struct {
 		return a.HTTP.Addr != b.HTTP.Addr || !reflect.DeepEqual(a.HTTP.Guard, b.HTTP.Guard)
 	}},
 	{"http_hosts", func(a, b configs.Config) bool { return !slices.Equal(a.HTTP.Hosts, b.HTTP.Hosts) }},
-	{"cron", func(a, b configs.Config) bool {
-		return a.Schedule.Cron.Enabled != b.Schedule.Cron.Enabled || a.Schedule.Cron.Gates != b.Schedule.Cron.Gates
-	}},
+	{"cron.enabled", func(a, b configs.Config) bool { return a.Schedule.Cron.Enabled != b.Schedule.Cron.Enabled }},
+	{"cron.gates", func(a, b configs.Config) bool { return a.Schedule.Cron.Gates != b.Schedule.Cron.Gates }},
 	{"metrics_listen", func(a, b configs.Config) bool { return a.Telemetry.MetricsListen != b.Telemetry.MetricsListen }},
 	{"storage", func(a, b configs.Config) bool {
 		a.Storage.Files, b.Storage.Files = configs.Files{}, configs.Files{}

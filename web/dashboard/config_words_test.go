@@ -34,6 +34,16 @@ func TestConfigPlain(t *testing.T) {
 	}
 }
 
+// A value that waits for a restart says which one is in force until then; others say nothing.
+func TestConfigWaits(t *testing.T) {
+	if got := (configRow{web.ConfigKey{Value: "a", Restart: true, InForce: "b"}}).Waits(); got != "Waits for a restart of claybot; until then b is in force." {
+		t.Errorf("it says %q", got)
+	}
+	if got := (configRow{web.ConfigKey{Value: "a"}}).Waits(); got != "" {
+		t.Errorf("another one says %q", got)
+	}
+}
+
 // edits keeps the last change of a configuration.
 type edits struct {
 	anyConfiguration

@@ -83,6 +83,14 @@ func (k configRow) Shown() string {
 	return k.Value
 }
 
+// Waits says that the value waits for a restart, and which one is in force until then; empty if it does not.
+func (k configRow) Waits() string {
+	if !k.Restart {
+		return ""
+	}
+	return fmt.Sprintf(configWaits, k.InForce)
+}
+
 // About is the help of the key.
 func (k configRow) About() string { return plainCode(k.Help) }
 
@@ -121,7 +129,7 @@ func (b *configPages) list(r *http.Request) (any, error) {
 	for _, key := range c.Keys {
 		row := configRow{key}
 		text := strings.ToLower(key.Key + " " + key.Help)
-		if v.Changed && !row.Set() || slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
+		if v.Changed && !row.Set() && !row.Restart || slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
 			continue
 		}
 		name := groupOf(key.Key)

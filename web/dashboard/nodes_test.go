@@ -69,7 +69,7 @@ type inMemory = webtest.Configuration
 
 func (c manyKeys) Configuration(ctx context.Context) (web.ConfigView, error) {
 	v, err := c.inMemory.Configuration(ctx)
-	v.Keys = append(v.Keys, web.ConfigKey{Key: "agents.default.memory", Value: "on", Origin: "default"})
+	v.Keys = append(v.Keys, web.ConfigKey{Key: "agents.default.memory", Value: "on", Origin: "default"}, web.ConfigKey{Key: "node.name", Value: "a", Origin: "claybot.yaml:9", Restart: true, InForce: "b"})
 	return v, err
 }
 
@@ -85,6 +85,9 @@ func TestNodeSettingsOfNotes(t *testing.T) {
 	page := r.visitor().page("/ui/nodes/memory/notes")
 	says(t, page, "agents.default.memory", "Next step: make &lt;room&gt;", "failed, retrying")
 	denies(t, page, "agents.default.memory.")
+	const waits = "Waits for a restart of claybot; until then b is in force."
+	says(t, r.visitor().page("/ui/config/key?key=node.name"), waits)
+	says(t, r.visitor().page("/ui/config?find=node.name"), waits)
 }
 
 // A budget has no name that a fault could be about; the field of a list says how it is written.

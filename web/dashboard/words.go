@@ -489,5 +489,6 @@ const (
 	configHistoryTitle = "History of the settings"
 	configHidden       = "(secret)" // what the configuration shows for a secret
 	configRefused      = "The value is not valid."
+	configWaits        = "Waits for a restart of claybot; until then %s is in force."
 	configWins         = "%s is set as well, and wins over the file."
 )
