@@ -303,7 +303,9 @@ func (f *configFile) check(e *env, keys []string, next []byte) ([]configs.Warnin
 	was := make(map[string]bool)
 	open := false
 	before, warnings, err := f.load(e, f.text)
-	if err == nil {
+	known := err == nil
+	if known {
+		f.dataDir = before.DataDir
 		open = guarded(before) != nil
 		for _, w := range warnings {
 			was[w.Key+": "+w.Text] = true
@@ -324,6 +326,8 @@ func (f *configFile) check(e *env, keys []string, next []byte) ([]configs.Warnin
 		return fresh, configError{fmt.Errorf("nothing was changed: %w", c.CheckLocal())}
 	case guarded(c) != nil && !open:
 		return fresh, configError{fmt.Errorf("nothing was changed: %w", guarded(c))}
+	case known:
+		fresh = append(fresh, leavesBehind(before, c)...)
 	}
 	return fresh, nil
 }
@@ -376,7 +380,11 @@ func (f *configFile) reread(e *env, again string, with *comparison) (*reloaded, 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := dial(c.DataDir); errors.Is(err, api.ErrNoDaemon) {
+	cl, err := dial(c.DataDir)
+	if errors.Is(err, api.ErrNoDaemon) && f.dataDir != "" {
+		cl, err = dial(f.dataDir)
+	}
+	if errors.Is(err, api.ErrNoDaemon) {
 		return nil, nil
 	}
 	query := make(url.Values)
@@ -391,7 +399,12 @@ func (f *configFile) reread(e *env, again string, with *comparison) (*reloaded, 
 		body = with
 	}
 	r := new(reloaded)
-	switch err = e.call("POST", "/reload?"+query.Encode(), body, r); {
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+		defer cancel()
+		err = cl.call(ctx, "POST", "/reload?"+query.Encode(), body, r)
+	}
+	switch {
 	case err != nil:
 		return nil, fmt.Errorf("the file is changed, but the daemon has not read it: %w", err)
 	case r.Failed != "":
