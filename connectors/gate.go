@@ -19,7 +19,7 @@ type Gate struct {
 var errOff = errors.New("switched off by a bad setting")
 
 // correct is the next step for settings that switch a connector off.
-const correct = " Correct it; claybot reads the file again by itself, and its environment when it starts."
+const correct = " Correct it, then run: claybot config check; claybot reads the file again by itself, and its environment when it starts."
 
 // Off says why the connector must not reach its platform; empty while it may.
 func (g Gate) Off() string {

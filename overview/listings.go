@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func (o *Listings) Agent(ctx context.Context, id claybot.AgentID) (storage.Index
 // named returns the entry of an agent with the names of its group and its person, and what stops it or switches it off.
 func (o *Listings) named(ctx context.Context, e storage.IndexEntry) storage.IndexEntry {
 	d := e.Descriptor
-	e.Stopped, e.Off = o.stoppedBy(ctx, e), o.Profiles.Profile(d).Off
+	e.Stopped, e.Off = o.stoppedBy(ctx, e), o.offBecause(ctx, e)
 	if !d.Foreground() {
 		return e
 	}
@@ -82,6 +83,15 @@ func (o *Listings) stoppedBy(ctx context.Context, e storage.IndexEntry, messages
 		}
 	}
 	return why
+}
+
+// offBecause returns why each run of an agent fails, with the next step; empty if no setting makes it.
+func (o *Listings) offBecause(ctx context.Context, e storage.IndexEntry) string {
+	off := o.SwitchedOff(ctx, claybot.Agent{ID: e.ID, Descriptor: e.Descriptor})
+	if off == nil {
+		return ""
+	}
+	return cmp.Or(off.Text, off.Say)
 }
 
 // AgentOf returns the id of the agent of a descriptor, or storage.ErrNotFound.

@@ -68,7 +68,7 @@ type AgentView struct {
 	Run        claybot.RunID      `json:"run,omitempty" doc:"The unfinished run."`
 	State      string             `json:"state" doc:"idle, waiting, or the state of the unfinished run."`
 	Stopped    string             `json:"stopped,omitempty" doc:"What an operator has stopped that the agent needs, by whom, and how it is started. Its messages wait until then."`
-	Off        string             `json:"off,omitempty" doc:"Why each of its runs fails: a setting of its profile is invalid."`
+	Off        string             `json:"off,omitempty" doc:"Why each of its runs fails, and what to do: a setting of its profile, its model or a budget is not valid."`
 }
 
 // Condition is the State of the agent; that of its node while it is stopped or off and does not work.

@@ -143,7 +143,7 @@ func (d *daemon) flowFindings(l *findingList) {
 // The next steps for connectors that fail and try again by themselves, and for those that settings switch off.
 const (
 	keepsTrying      = "claybot tries again by itself; if it stays so, run: claybot doctor --online"
-	connectorOffNext = "correct it; claybot reads the file again by itself, and its environment when it starts"
+	connectorOffNext = "correct it, then run: claybot config check; claybot reads the file again by itself, and its environment when it starts"
 )
 
 // connectorFindings are about a connector. Operators have another notice of one that has stopped.

@@ -230,7 +230,7 @@ func modelNames(c *configs.Config) []string {
 }
 
 // correctModel is the next step for settings that switch a model or a profile off.
-const correctModel = "Correct it; claybot reads the file again by itself, and its environment when it starts."
+const correctModel = "Correct it, then run: claybot config check; claybot reads the file again by itself, and its environment when it starts."
 
 // An offModel refuses every call because of a bad setting.
 type offModel struct {
