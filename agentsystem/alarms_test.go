@@ -27,7 +27,7 @@ func TestStoppedConnectorIsTold(t *testing.T) {
 		dead := &line{name: "dead", chat: &chat{}, fuse: newFuse(-1)}
 		dead.run = func(ctx context.Context, _ connectors.Handler) error {
 			if broken {
-				dead.Stop("the token is refused (401); get a new one")
+				dead.Stop(errors.New("the token is refused (401); get a new one"))
 				return &connectors.PermanentError{Says: texts.StoppedToken, Err: errors.New("the token is refused (401)"), Fix: "get a new one"}
 			}
 			dead.OK()
@@ -77,7 +77,7 @@ func TestConnectorThatStopsTwiceIsToldTwice(t *testing.T) {
 		dead := &line{name: "dead", chat: &chat{}, fuse: newFuse(-1)}
 		dead.run = func(ctx context.Context, _ connectors.Handler) error {
 			if broken {
-				dead.Stop("gone")
+				dead.Stop(errors.New("gone"))
 				return &connectors.PermanentError{Err: errors.New("gone")}
 			}
 			dead.OK()
@@ -112,7 +112,7 @@ func TestStoppedConnectorIsToldLater(t *testing.T) {
 	bubble(t, func(r *rig) {
 		dead := &line{name: "dead", chat: &chat{}, fuse: newFuse(-1)}
 		dead.run = func(context.Context, connectors.Handler) error {
-			dead.Stop("gone")
+			dead.Stop(errors.New("gone"))
 			return &connectors.PermanentError{Err: errors.New("gone")}
 		}
 		r.instances = map[string]string{"chat": "telegram"}

@@ -465,7 +465,7 @@ func TestStoppedOnOneNode(t *testing.T) {
 				}
 				refused.Add(1)
 				err := &connectors.PermanentError{Err: errors.New("the token is refused (401)")}
-				l.Stop(err.Error())
+				l.Stop(err)
 				return err
 			}
 			return x

@@ -210,7 +210,7 @@ func TestReadyWhileReplaced(t *testing.T) {
 		}
 		dead := &line{name: "a", chat: r.chat, fuse: r.fuse}
 		dead.run = func(context.Context, connectors.Handler) error {
-			dead.Stop("refused")
+			dead.Stop(errors.New("refused"))
 			return &connectors.PermanentError{Err: errors.New("refused")}
 		}
 		for _, step := range []struct {

@@ -100,7 +100,7 @@ func TestReady(t *testing.T) {
 		if ready, why := r.system.Overview.Ready(); !ready {
 			t.Errorf("not ready: %s", why)
 		}
-		late.Stop("the token was revoked")
+		late.Stop(errors.New("the token was revoked"))
 		status, err := r.system.Overview.Status(r.Context())
 		if err != nil || len(status.Connectors) != 2 || status.Connectors[1].Err == "" || status.Version != "test" {
 			t.Errorf("status %+v, %v", status, err)

@@ -28,6 +28,8 @@ type Health struct {
 	State  string    `json:"state"`
 	LastOK time.Time `json:"lastOk,omitzero"`
 	Err    string    `json:"error"`
+	// Refusal is why it is StateStopped; nil otherwise, and where a setting stops it.
+	Refusal *PermanentError `json:"-"`
 }
 
 // Settled reports whether the connector has finished starting: it has had a
@@ -78,7 +80,12 @@ func (p *Pulse) Seen() {
 func (p *Pulse) Fail(sentence string) { p.set(StateFailing, sentence) }
 
 // Stop records a permanent error, after which the connector does not retry.
-func (p *Pulse) Stop(sentence string) { p.set(StateStopped, sentence) }
+func (p *Pulse) Stop(err error) {
+	p.set(StateStopped, err.Error())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = errors.As(err, &p.h.Refusal)
+}
 
 // Start records that the connector starts, if it was on Standby.
 func (p *Pulse) Start() {
@@ -95,7 +102,7 @@ func (p *Pulse) Ended(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &stop):
-		p.Stop(err.Error())
+		p.Stop(err)
 	default:
 		p.Fail(err.Error())
 	}
@@ -115,7 +122,7 @@ func (p *Pulse) Standby(holder string) {
 func (p *Pulse) set(state, sentence string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.h.State, p.h.Err, p.seen = state, sentence, time.Time{}
+	p.h.State, p.h.Err, p.h.Refusal, p.seen = state, sentence, nil, time.Time{}
 }
 
 // Health returns the present state. A live connector whose last success, or the last round trip of

@@ -39,10 +39,26 @@ func (o *Monitor) Unready() Finding {
 	}
 	for _, c := range o.health() {
 		if why := o.lacking(c); why != "" {
-			return missing(c.Name, "connector-failing", "connector "+c.Name+why)
+			return missing(c.Name, RefusalCode(c.Refusal), "connector "+c.Name+why)
 		}
 	}
 	return Finding{}
+}
+
+// RefusalCode is the code of a connector that does not work: what its platform refuses for good, or else, and for nil,
+// connector-failing.
+func RefusalCode(p *connectors.PermanentError) string {
+	if p != nil {
+		switch p.Says {
+		case texts.StoppedToken, texts.StoppedSocketMode, texts.StoppedRemoved:
+			return "credential-refused"
+		case texts.StoppedNoToken:
+			return "credential-missing"
+		case texts.StoppedIntents:
+			return "discord-intent-off"
+		}
+	}
+	return "connector-failing"
 }
 
 // lacking says why a connector keeps the member from being ready; empty if it does not.

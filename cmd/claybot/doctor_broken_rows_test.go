@@ -233,7 +233,7 @@ var online = []string{"--online"}
 // brokenAnswers are found by asking.
 var brokenAnswers = []brokenSetup{
 	{name: "a token that Telegram refuses", chat: "its token is refused", flags: online, env: map[string]string{"TELEGRAM_BOT_TOKEN": "1234567:FAKE-another-token-for-the-tests"}, breaks: withTelegram(nil), code: "credential-refused", says: "the bot token is refused", next: "@BotFather"},
-	{name: "Telegram is down", flags: online, env: map[string]string{"TELEGRAM_API_URL": "http://127.0.0.1:1"}, breaks: withTelegram(nil), code: "platform-silent", says: "telegram", next: "run the doctor again"},
+	{name: "Telegram is down", flags: online, env: map[string]string{"TELEGRAM_API_URL": "http://127.0.0.1:1"}, breaks: withTelegram(nil), code: "connector-failing", says: "telegram", next: "look at the network"},
 	{name: "a webhook of another program", flags: online, breaks: withTelegram(func(s *telegramtest.Server) { s.SetWebhook("https://other.example/FAKE-secret") }), code: "telegram-webhook-set", says: "a webhook leads its updates to other.example", next: "start claybot"},
 	{name: "updates that go elsewhere", flags: online, file: "http: {addr: '127.0.0.1:0', public_url: 'https://bot.example'}\ntelegram: {receive: webhook}\n", env: map[string]string{"CLAYBOT_HTTP_ADDR": unset}, breaks: withTelegram(func(s *telegramtest.Server) { s.SetWebhook("https://other.example/x") }), code: "telegram-webhook-elsewhere", says: "other.example, not to https://bot.example/hooks/telegram", next: "start claybot"},
 	{name: "updates that do not arrive", flags: online, file: "http: {addr: '127.0.0.1:0', public_url: 'https://bot.example'}\ntelegram: {receive: webhook}\n", env: map[string]string{"CLAYBOT_HTTP_ADDR": unset}, breaks: withTelegram(func(s *telegramtest.Server) {
@@ -257,6 +257,6 @@ var brokenAnswers = []brokenSetup{
 	}, code: "model-no-list", says: "404", next: "model.base_url"},
 	{name: "a server of a model that does not run", flags: online, env: map[string]string{"OPENAI_API_KEY": "sk-FAKE", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, code: "model-unreachable", says: "127.0.0.1:1", next: "model.base_url", chat: sameCause},
 	{name: "an MCP server that does not run", flags: online, file: "mcp: {notes: {url: 'http://127.0.0.1:1/s/FAKE-secret/mcp'}}\n", code: "mcp-failing", says: "connect", next: "mcp", chat: sameCause},
-	{name: "a sink that does not run", flags: online, env: map[string]string{"HOOK": "FAKE-secret"}, file: "relay: [{name: crm, url: 'http://127.0.0.1:1/hook/FAKE-path', secret: 'env:HOOK'}]\n", code: "sink-silent", says: "127.0.0.1:1 does not answer", next: "look at its address"},
-	{name: "a collector that does not run", flags: online, file: "otlp: {endpoint: 'http://127.0.0.1:1'}\n", code: "sink-silent", says: "127.0.0.1:1 does not answer", next: "look at its address"},
+	{name: "a sink that does not run", flags: online, env: map[string]string{"HOOK": "FAKE-secret"}, file: "relay: [{name: crm, url: 'http://127.0.0.1:1/hook/FAKE-path', secret: 'env:HOOK'}]\n", code: "sink-failing", says: "127.0.0.1:1 does not answer", next: "look at its address"},
+	{name: "a collector that does not run", flags: online, file: "otlp: {endpoint: 'http://127.0.0.1:1'}\n", code: "sink-failing", says: "127.0.0.1:1 does not answer", next: "look at its address"},
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage/postgres"
 )
 
@@ -70,9 +71,9 @@ func unsafeCode(dir string) string {
 // refused records why a platform did not accept the credentials of a connector, or did not answer.
 func (d *doctor) refused(err error) bool {
 	if p := (*connectors.PermanentError)(nil); errors.As(err, &p) {
-		return d.problem("credential-refused", p.Err.Error(), p.Fix)
+		return d.problem(overview.RefusalCode(p), p.Err.Error(), p.Fix)
 	}
-	return d.warn("platform-silent", reason(err), "")
+	return d.problem("connector-failing", reason(err), keepsTrying)
 }
 
 const correctConfig = "correct it, then run: claybot doctor (nothing else was checked)"
@@ -158,8 +159,7 @@ var doctorCodes = []doctorCode{
 	{"parking-full", "too many messages wait for agents that cannot be used", "mend what the log names, or drop the messages of an agent with: claybot parked drop", false},
 	{"agent-unusable", "the files of an agent cannot be used", "list its waiting messages with: claybot parked", false},
 	{"check-failing", "a check of the daemon failed", "read its log: claybot service logs, or the output of claybot serve", inChats},
-	{"sink-failing", "a sink of events does not take them", "look at it with: claybot status", inChats},
-	{"sink-silent", "a sink of events, or the collector of traces, did not answer the doctor", "look at its address in the configuration, and whether its server runs", false},
+	{"sink-failing", "a sink of events, or the collector of traces, does not take them", "look at its address in the configuration, and whether its server runs; claybot status shows what waits for it", inChats},
 	{"node-stopped", "an operator has stopped a part of claybot", "", false},
 	{"restart-pending", "a setting waits for a restart", "restart claybot: claybot stop, then claybot serve; a service with: claybot service restart", false},
 	{"skills-missing", "the folder of skills does not exist", "make the folder, or correct skills_dir with: claybot config set skills_dir", false},
@@ -173,7 +173,6 @@ var doctorCodes = []doctorCode{
 	{"credential-quoted", "a token or key contains spaces or quotes", "", false},
 	{"credential-malformed", "a token or key does not have its form", "", false},
 	{"credential-refused", "the service refuses a token or key", "copy it again from the service", inChats},
-	{"platform-silent", "a service did not answer the doctor", "run the doctor again; if it stays so, look at the network and at the status page of the service", false},
 	{"telegram-privacy-on", "the bot does not see all messages of a group", "", false},
 	{"telegram-not-admin", "reactions need the bot to be an administrator", "", false},
 	{"telegram-webhook-set", "a webhook blocks the polls of a bot", "", false},

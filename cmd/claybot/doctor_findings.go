@@ -142,7 +142,7 @@ func (d *daemon) flowFindings(l *findingList) {
 
 // The next steps for connectors that fail and try again by themselves, and for those that settings switch off.
 const (
-	keepsTrying      = "claybot tries again by itself; if it stays so, run: claybot doctor --online"
+	keepsTrying      = "claybot tries again by itself; if it stays so, look at the network and at the status page of the service; claybot doctor --online asks it"
 	connectorOffNext = "correct it, then run: claybot config check; claybot reads the file again by itself, and its environment when it starts"
 )
 
@@ -150,9 +150,13 @@ const (
 func (d *daemon) connectorFindings(l *findingList, x overview.ConnectorStatus) {
 	part := texts.Part{Kind: texts.PartConnector, Name: x.Name}
 	broken := x.Held != "" || !x.Well() && x.Err != ""
-	next := ""
-	if x.Held == "" && x.State == connectors.StateFailing {
+	code, text, next := overview.RefusalCode(x.Refusal), connectorLine(x), ""
+	switch {
+	case x.Held == "" && x.State == connectors.StateFailing:
 		next = keepsTrying
+	case x.Refusal != nil && x.Refusal.Fix != "":
+		next = x.Refusal.Fix
+		text = strings.Replace(text, "; "+next, "", 1)
 	}
 	switch off := d.config.Load().Connectors.Off(x.Name); {
 	case off != "" && x.State == connectors.StateStopped:
@@ -167,9 +171,9 @@ func (d *daemon) connectorFindings(l *findingList, x overview.ConnectorStatus) {
 		text, next, _ := strings.Cut(x.Err, "; ")
 		l.wrong(x.Name, part, overview.LevelProblem, "http-unusable", text, next)
 	case broken && x.Held == "" && (x.State == connectors.StateStopped || !x.Lapsed()):
-		l.wrong(x.Name, texts.Part{}, overview.LevelProblem, "connector-failing", connectorLine(x), next)
+		l.wrong(x.Name, texts.Part{}, overview.LevelProblem, code, text, next)
 	case broken:
-		l.wrong(x.Name, part, overview.LevelProblem, "connector-failing", connectorLine(x), next)
+		l.wrong(x.Name, part, overview.LevelProblem, code, text, next)
 	case x.State == connectors.StateLive:
 		l.works(x.Name, part)
 	}

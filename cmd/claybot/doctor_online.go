@@ -106,7 +106,7 @@ func sinksOf(c configs.Config) map[string]string {
 func (d *doctor) askSink(ctx context.Context, address string) {
 	answer, err := sinkAnswer(ctx, address)
 	if err != nil {
-		d.warn("sink-silent", err.Error(), "")
+		d.warn("sink-failing", err.Error(), "")
 		return
 	}
 	d.ok(answer)
@@ -285,7 +285,7 @@ func listedOr(m configs.Model, names []string, err error) (code, text string) {
 	case e.Status == http.StatusNotFound:
 		return "model-no-list", err.Error()
 	}
-	return "platform-silent", err.Error()
+	return "model-failing", err.Error()
 }
 
 // askServers connects the MCP servers that are reached over HTTP, and lists their tools. It starts no

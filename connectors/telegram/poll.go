@@ -343,7 +343,7 @@ func (l *loop) failed(ctx context.Context, err error) (time.Duration, error) {
 		l.pulse.Fail("telegram: messages cannot be stored and wait at Telegram: " + storage.Plain(err))
 	case refusesToken(err):
 		stop := l.tokenRefused(err)
-		l.pulse.Stop(stop.Error())
+		l.pulse.Stop(stop)
 		return 0, stop
 	case errors.As(err, &r) && r.code == http.StatusConflict:
 		return l.conflict(ctx, r), nil

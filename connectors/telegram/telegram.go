@@ -228,7 +228,7 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 
 func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	if err := c.check(); err != nil {
-		c.pulse.Stop(err.Error())
+		c.pulse.Stop(err)
 		return err
 	}
 	c.pulse.Start()

@@ -197,7 +197,7 @@ func (c *Connector) unusable() *connectors.PermanentError {
 func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	if c.fault != nil {
 		stop := c.unusable()
-		c.pulse.Stop(stop.Error())
+		c.pulse.Stop(stop)
 		return stop
 	}
 	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error {
