@@ -341,7 +341,7 @@ func (i Instance) Malformed() (name string, c Credential, ok bool) {
 }
 
 // WrongCredentials switches off every connector with a credential that its platform could only refuse, and
-// says so.
+// says so, and which has none.
 func (c *Config) WrongCredentials() []Warning {
 	r := new(reader)
 	for _, i := range c.Connectors.Instances() {
@@ -357,7 +357,40 @@ func (c *Config) WrongCredentials() []Warning {
 			w.code, w.Next = CodeMalformed, wrong.Where
 		}
 	}
+	c.tokenless(r)
 	return r.warnings
+}
+
+// tokenless says which platforms the group connectors has that get no connector, since no source has their token.
+func (c *Config) tokenless(r *reader) {
+	written := valueOf(c.Source.root, "connectors")
+	if written == nil || written.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(written.Content); i += 2 {
+		name := written.Content[i]
+		s := c.Connectors.group(name.Value)
+		if s == nil || s.Wanted() || s.Off() != "" {
+			continue
+		}
+		first := s.Credentials()[0]
+		r.warn(place{file: c.Source.File, line: name.Line, key: "connectors." + name.Value}, "has no %s; the connector %s is off%s", first.Key, name.Value, until)
+		w := &r.warnings[len(r.warnings)-1]
+		w.Off, w.code, w.Next = true, CodeMissing, first.Where+"; then: claybot setup "+name.Value
+	}
+}
+
+// valueOf returns the value of a key of a group; nil for none.
+func valueOf(group *yaml.Node, key string) *yaml.Node {
+	if group == nil || group.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(group.Content); i += 2 {
+		if group.Content[i].Value == key {
+			return group.Content[i+1]
+		}
+	}
+	return nil
 }
 
 // reachable switches off every instance whose platform cannot send it anything: it takes requests, and

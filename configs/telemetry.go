@@ -3,6 +3,7 @@ package configs
 import (
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -116,6 +117,22 @@ func (c Config) RelayPartial() bool {
 	return slices.ContainsFunc(c.Source.Warnings, func(w Warning) bool {
 		return strings.Contains(w.Key, relayKey) || strings.Contains(w.Near, relayKey)
 	})
+}
+
+// SinkOf returns the name of the sink that a warning leaves out: that of its entry in the file, or its place there, such
+// as relay[1]; empty for another warning.
+func (c Config) SinkOf(w Warning) string {
+	entry, _, _ := strings.Cut(w.Key, ".")
+	at, is := strings.CutPrefix(entry, relayKey+"[")
+	n, err := strconv.Atoi(strings.TrimSuffix(at, "]"))
+	list := valueOf(c.Source.root, relayKey)
+	if !is || err != nil || list == nil || n >= len(list.Content) {
+		return ""
+	}
+	if name := valueOf(list.Content[n], "name"); name != nil && name.Kind == yaml.ScalarNode && name.Value != "" {
+		return name.Value
+	}
+	return entry
 }
 
 const relayKey = "relay"

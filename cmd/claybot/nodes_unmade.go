@@ -17,7 +17,7 @@ func (d nodeDesk) unmade(c *configs.Config, all []nodes.View) (list []nodes.View
 		return slices.ContainsFunc(all, is) || slices.ContainsFunc(list, is)
 	}
 	for _, w := range c.Source.Warnings {
-		if k := entryOf(w); k.Name != "" && !there(k) {
+		if k := entryOf(c, w); k.Name != "" && !there(k) {
 			list = append(list, nodes.View{Key: k, State: nodes.Off, Text: w.String(), Next: w.Next})
 		}
 	}
@@ -37,8 +37,11 @@ func (d nodeDesk) unmade(c *configs.Config, all []nodes.View) (list []nodes.View
 	return list
 }
 
-// entryOf is the node of an entry that a warning switches off; the zero Key for another warning.
-func entryOf(w configs.Warning) (k nodes.Key) {
+// entryOf is the node of an entry that a warning switches off or leaves out; the zero Key for another warning.
+func entryOf(c *configs.Config, w configs.Warning) (k nodes.Key) {
+	if name := c.SinkOf(w); name != "" && !w.Advice() {
+		return nodes.Key{Kind: nodes.Relay, Name: name}
+	}
 	for group, kind := range map[string]string{"connectors.": nodes.Connector, "mcp.": nodes.MCP} {
 		if below, is := strings.CutPrefix(w.Key, group); is && w.Off {
 			name, _, _ := strings.Cut(below, ".")

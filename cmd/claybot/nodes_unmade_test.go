@@ -16,8 +16,8 @@ import (
 func TestUnmadeNodes(t *testing.T) {
 	h := startDaemon(t, "model: demo\nrelay: [{name: first, file: first.jsonl}]\n", nil)
 	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
-	text := "model: demo\nrelay:\n  - {name: first, file: first.jsonl}\n  - {name: late, file: late.jsonl}\n" +
-		"connectors:\n  sales: {type: telegram}\n  foo: {type: pigeon}\nmcp:\n  both: {command: [x], url: 'http://127.0.0.1:1'}\n"
+	text := "model: demo\nrelay:\n  - {name: first, file: first.jsonl}\n  - {name: late, file: late.jsonl}\n  - {name: lost, url: nowhere}\n  - {file: x.jsonl}\n  - {name: first, file: twice.jsonl}\n" +
+		"connectors:\n  telegram: {}\n  sales: {type: telegram}\n  foo: {type: pigeon}\nmcp:\n  both: {command: [x], url: 'http://127.0.0.1:1'}\n"
 	if err := os.WriteFile(filepath.Join(h.dir, "claybot.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -34,6 +34,9 @@ func TestUnmadeNodes(t *testing.T) {
 		{nodes.MCP, "both", nodes.Off, "wants either command or url"},
 		{nodes.Relay, "first", nodes.Running, ""},
 		{nodes.Relay, "late", nodes.Waiting, "needs a restart"},
+		{nodes.Relay, "lost", nodes.Off, "is not an http or https address"},
+		{nodes.Relay, "relay[3]", nodes.Off, "has no name"},
+		{nodes.Connector, "telegram", nodes.Off, "connectors.telegram: has no token"},
 	} {
 		k := nodes.Key{Kind: want.kind, Name: want.name}
 		i := slices.IndexFunc(all, func(n nodes.View) bool { return n.Key == k })
