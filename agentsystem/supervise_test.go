@@ -105,7 +105,7 @@ func TestReady(t *testing.T) {
 		if err != nil || len(status.Connectors) != 2 || status.Connectors[1].Err == "" || status.Version != "test" {
 			t.Errorf("status %+v, %v", status, err)
 		}
-		if ready, why := r.system.Overview.Ready(); ready || !strings.Contains(why, "connector late is stopped the token was revoked") {
+		if ready, why := r.system.Overview.Ready(); ready || !strings.Contains(why, "connector late: off: the token was revoked") {
 			t.Errorf("ready with a stopped connector: %v %q", ready, why)
 		}
 	})
@@ -120,8 +120,8 @@ func TestReadyFollowsRoundTrips(t *testing.T) {
 		state string // within 30 s
 		want  string
 	}{
-		"a failing connector":  {func(l *line) { l.Fail("429, waits for an hour") }, connectors.StateFailing, "connector phone2 is failing 429, waits for an hour"},
-		"no answer, no error":  {func(*line) {}, connectors.StateLive, "connector phone2 is failing the platform has not answered for 30s"},
+		"a failing connector":  {func(l *line) { l.Fail("429, waits for an hour") }, connectors.StateFailing, "connector phone2: failed: 429, waits for an hour"},
+		"no answer, no error":  {func(*line) {}, connectors.StateLive, "connector phone2: failed: the platform has not answered for 30s"},
 		"another member polls": {func(l *line) { l.Standby("node2") }, connectors.StateStandby, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/texts"
 )
 
@@ -77,7 +78,20 @@ func (o *Monitor) lacking(c ConnectorStatus) string {
 		return ""
 	}
 	if waits || c.State == connectors.StateStopped || c.Lapsed() || c.State == connectors.StateStandby && o.Standby.Vacant(c.Name) {
-		return strings.TrimRight(fmt.Sprintf(" is %s %s", c.State, c.Err), " ")
+		return strings.TrimSuffix(fmt.Sprintf(": %s: %s", c.Word(), c.Err), ": ")
 	}
 	return ""
+}
+
+// Word is the state in words: that of nodes where they have another one.
+func (c ConnectorStatus) Word() string {
+	switch c.State {
+	case connectors.StateFailing:
+		return nodes.Failed
+	case connectors.StateStopped:
+		return nodes.Off
+	case connectors.StateOff:
+		return nodes.Stopped
+	}
+	return c.State
 }

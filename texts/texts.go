@@ -115,8 +115,8 @@ const (
 var states = map[string]string{
 	connectors.StateStarting: "starting",
 	connectors.StateLive:     "live",
-	connectors.StateFailing:  "failing",
-	connectors.StateStopped:  "stopped",
+	connectors.StateFailing:  "failed, tries again",
+	connectors.StateStopped:  "off",
 	connectors.StateStandby:  "standby",
 	connectors.StateOff:      "stopped by an operator",
 }

@@ -56,7 +56,7 @@ func TestConnectorLine(t *testing.T) {
 		"off: no token":                      {Health: connectors.Health{State: connectors.StateStopped, Err: "no token"}},
 		"live" + success(at):                 {Health: connectors.Health{State: connectors.StateLive, LastOK: at}},
 		"live, but they wait":                {Health: connectors.Health{State: connectors.StateLive, LastOK: at}, Held: "they wait"},
-		"failing, but they wait: no network": {Health: connectors.Health{State: connectors.StateFailing, Err: "no network"}, Held: "they wait"},
+		"failed, but they wait: no network": {Health: connectors.Health{State: connectors.StateFailing, Err: "no network"}, Held: "they wait"},
 	} {
 		if got := connectorLine(c); got != want {
 			t.Errorf("%q, want %q", got, want)

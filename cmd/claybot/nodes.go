@@ -42,7 +42,7 @@ func (c nodesListCmd) Run(e *env) error {
 			return e.text(nodes.Mermaid(out.Nodes))
 		}
 		rows := each(out.Nodes, func(n nodes.View) []string {
-			return []string{n.Kind, n.Name, n.Type, n.State, usesOf(n), connectors.OneLine(n.Text, 160)}
+			return []string{n.Kind, n.Name, n.Type, n.State, usesOf(n), connectors.OneLine(join("; ", n.Text, n.Next), 300)}
 		})
 		return e.list("KIND,NAME,TYPE,STATE,USES,NOTE", "No nodes.\n", rows)
 	})

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/tools/mcp"
@@ -184,11 +183,8 @@ func serverLine(s overview.ServerStatus) string {
 	return join(": ", serverState(s.State, s.Err), s.Err)
 }
 
-// connectorWords are the states of connectors for which a node has another word, see connectorStates.
-var connectorWords = map[string]string{connectors.StateStopped: nodes.Off, connectors.StateOff: nodes.Stopped}
-
 func connectorLine(c overview.ConnectorStatus) string {
-	line := cmp.Or(connectorWords[c.State], c.State)
+	line := c.Word()
 	if c.Held != "" {
 		line += ", but " + c.Held
 	}

@@ -98,7 +98,7 @@ func TestHealthWithoutDatabase(t *testing.T) {
 	if v.Tone != "bad" || v.Verdict != "The database does not answer." || !strings.Contains(html, "3 cluster members") || !strings.Contains(html, "as of the last lease renewal; this is n2") {
 		t.Errorf("%s: %s\n%s", v.Tone, v.Verdict, html)
 	}
-	for _, want := range []string{`<span class="badge bad">not receiving</span>`, "New messages wait.", "stopped, needs action", "The token is wrong."} {
+	for _, want := range []string{`<span class="badge bad">not receiving</span>`, "New messages wait.", "off, needs action", "The token is wrong."} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page does not say %q", want)
 		}

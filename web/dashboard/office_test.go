@@ -511,10 +511,10 @@ func TestHealthPage(t *testing.T) {
 	v := o.visitor()
 	o.eventually("the tasks were read", func() bool { return strings.Contains(v.page("/ui/health/now"), "partly working") })
 	o.contains(v.page("/ui/health"), "No model is configured.", "phone", "cron", "partly working", "1 task file has a problem", "heartbeat", "/healthz", "/readyz", "/metrics", "test")
-	o.phone.Stop("The number <is> not in service; buy another.")
-	o.contains(v.page("/ui/health/now"), "1 connector has stopped.", "The number &lt;is&gt; not in service; buy another.", "stopped, needs action")
+	o.phone.Stop(errors.New("The number <is> not in service; buy another."))
+	o.contains(v.page("/ui/health/now"), "1 connector is off and needs action.", "The number &lt;is&gt; not in service; buy another.", "off, needs action")
 	o.phone.Fail("Nobody picks up.")
-	o.contains(v.page("/ui/health/now"), "is failing and retries")
+	o.contains(v.page("/ui/health/now"), "has failed and retries")
 }
 
 func TestWhyPage(t *testing.T) {

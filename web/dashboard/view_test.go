@@ -389,8 +389,8 @@ func TestHealth(t *testing.T) {
 		verdict string
 	}{
 		{"well", func(*overview.Status) {}, "good", "All systems are working."},
-		{"stopped", func(s *overview.Status) { s.Connectors[0].State = connectors.StateStopped }, "bad", "1 connector has stopped."},
-		{"failing", func(s *overview.Status) { s.Connectors[0].State = connectors.StateFailing }, "warn", "1 connector is failing and retries."},
+		{"stopped", func(s *overview.Status) { s.Connectors[0].State = connectors.StateStopped }, "bad", "1 connector is off and needs action."},
+		{"failing", func(s *overview.Status) { s.Connectors[0].State = connectors.StateFailing }, "warn", "1 connector has failed and retries."},
 		{"in part", func(s *overview.Status) { s.Connectors[0].Err = "a file is broken" }, "warn", "1 connector works only partly."},
 		{"model", func(s *overview.Status) { s.Model.Err = "no" }, "bad", "The model does not respond."},
 		{"no model", func(s *overview.Status) { s.Model = overview.ModelStatus{} }, "warn", "No model is configured."},

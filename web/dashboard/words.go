@@ -137,12 +137,12 @@ const (
 	healthUnclean     = "claybot crashed%s and resumes its runs a few at a time; %s waiting."
 	healthOften       = " %d times in a row"
 	healthDisk        = "The disk is almost full."
-	healthStopped     = "connector has stopped."
-	healthStoppedMany = "connectors have stopped."
+	healthStopped     = "connector is off and needs action."
+	healthStoppedMany = "connectors are off and need action."
 	healthModel       = "The model does not respond."
 	healthSetting     = "A setting is invalid, and what it configures is off."
-	healthFailing     = "connector is failing and retries."
-	healthFailingMany = "connectors are failing and retry."
+	healthFailing     = "connector has failed and retries."
+	healthFailingMany = "connectors have failed and retry."
 	healthNoModel     = "No model is configured."
 	healthPartly      = "connector works only partly."
 	healthPartlyMany  = "connectors work only partly."
@@ -177,7 +177,7 @@ type mark struct{ Tone, Words string }
 
 var connectorMarks = map[string]mark{
 	connectors.StateLive: {"good", "connected"}, connectors.StateStarting: {"busy", "starting"}, connectors.StateFailing: {"warn", "failed, retrying"},
-	connectors.StateStopped: {"bad", "stopped, needs action"}, connectors.StateStandby: {"calm", "standby"},
+	connectors.StateStopped: {"bad", "off, needs action"}, connectors.StateStandby: {"calm", "standby"},
 	connectors.StateOff: {"calm", "stopped by an operator"},
 }
 
