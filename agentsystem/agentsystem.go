@@ -227,7 +227,7 @@ func (s *AgentSystem) Heard(h storage.Notification) { s.follower.heard(h) }
 
 // Turn claims what one member may do at a time, for runs.Relay: the context is done when
 // the right ends. The function releases the context but not the claim, which stays with
-// this member until it leaves.
+// this member until it leaves, or YieldTurn.
 func (s *AgentSystem) Turn(ctx context.Context, claim string) (context.Context, func(), error) {
 	hold, err := s.follower.members.Claim(ctx, claim)
 	if err != nil {
@@ -235,6 +235,18 @@ func (s *AgentSystem) Turn(ctx context.Context, claim string) (context.Context, 
 	}
 	mine, free := hold.Context(ctx)
 	return mine, free, nil
+}
+
+// YieldTurn releases a claim of Turn, so that another member can have it.
+func (s *AgentSystem) YieldTurn(ctx context.Context, claim string) error {
+	hold, err := s.follower.members.Claim(ctx, claim)
+	switch {
+	case errors.Is(err, storage.ErrHeld):
+		return nil // another member has it
+	case err != nil:
+		return err
+	}
+	return hold.Yield(ctx, true)
 }
 
 // Opened is called before a user opens d's conversation on this member. From then on the

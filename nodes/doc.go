@@ -4,8 +4,8 @@
 // A View is what lists, the API and the map show of one: how it does, and what it uses. Orders keep which of
 // them operators have stopped.
 //
-// Those that work by themselves, connectors (schedules are some) and MCP servers, are each a Node of a Set, and
-// their life is the same:
+// Those that work by themselves, connectors (schedules are some), MCP servers and sinks, are each a Node of a Set,
+// and their life is the same:
 //
 //	state \ call   Configure           Start                Stop        Delete
 //	Created        → Configured        ErrNotConfigured     -           → Deleted
@@ -21,8 +21,7 @@
 // end.
 //
 // All others are settings that are read when they are used, and have no life of their own: profiles, models,
-// groups of tools, notes, skills and workflows. Workspaces live as long as agents use them (package workspace),
-// and the sinks as long as the daemon (runs.Relay); a restart alone changes which there are.
+// groups of tools, notes, skills and workflows. Workspaces live as long as agents use them (package workspace).
 //
 // The package knows no kind; it must not import one.
 package nodes

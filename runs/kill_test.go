@@ -46,7 +46,7 @@ func writeForever(folder string) error {
 	if err != nil {
 		return err
 	}
-	relay := &runs.Relay{Store: db, Hub: hub, Sinks: map[string]runs.Sink{"file": jsonlines.New(filepath.Join(folder, "events.jsonl"))}}
+	relay := working(&runs.Relay{Store: db, Hub: hub, Sinks: map[string]runs.Sink{"file": jsonlines.New(filepath.Join(folder, "events.jsonl"))}})
 	if err := db.Sinks(ctx, true, "file"); err != nil { // before the first event
 		return err
 	}

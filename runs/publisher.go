@@ -23,6 +23,9 @@ type publisher struct {
 	name  string
 	sink  Sink
 	log   *slog.Logger
+	over  <-chan struct{} // closed when no further batch may begin
+
+	health SinkHealth // by the lock of the relay
 
 	fails int       // in a row, of whatever run
 	until time.Time // until then the sink is left alone
@@ -62,7 +65,25 @@ func (h *heldRun) halve(n int) { h.most, h.wins = n/2, 0 }
 // errStore marks failures that are not the sink's.
 var errStore = errors.New("the store")
 
-func (p *publisher) run(ctx context.Context) {
+// report changes what Health says of the sink.
+func (p *publisher) report(change func(*SinkHealth)) {
+	p.relay.mu.Lock()
+	defer p.relay.mu.Unlock()
+	change(&p.health)
+}
+
+// isOver reports whether no further batch may begin.
+func (p *publisher) isOver() bool {
+	select {
+	case <-p.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// run publishes until ctx is done. What it has begun then goes on while whole lasts.
+func (p *publisher) run(ctx, whole context.Context) {
 	every := relayEvery
 	if p.relay.Turn != nil {
 		every = sharedEvery
@@ -76,7 +97,7 @@ func (p *publisher) run(ctx context.Context) {
 		default:
 		}
 		woken := p.relay.Hub.happened()
-		worked, mine := p.turn(ctx)
+		worked, mine := p.turn(whole)
 		switch d := time.Until(p.until); {
 		case worked:
 		case !mine:
@@ -107,7 +128,7 @@ func (p *publisher) turn(ctx context.Context) (worked, mine bool) {
 		// The new holder makes its own batches.
 		clear(p.held)
 		p.fails, p.until = 0, time.Time{}
-		p.relay.report(p.name, func(h *SinkHealth) {
+		p.report(func(h *SinkHealth) {
 			*h = SinkHealth{Standby: errors.Is(err, storage.ErrHeld)}
 			if !h.Standby {
 				h.Error = "it cannot be claimed: " + storage.Plain(err)
@@ -116,7 +137,7 @@ func (p *publisher) turn(ctx context.Context) (worked, mine bool) {
 		return false, false
 	}
 	defer free()
-	p.relay.report(p.name, func(h *SinkHealth) { h.Standby = false })
+	p.report(func(h *SinkHealth) { h.Standby = false })
 	return p.round(held), true
 }
 
@@ -132,7 +153,7 @@ func (p *publisher) round(ctx context.Context) bool {
 	if len(backlog) < limit {
 		p.forget(backlog)
 	}
-	p.relay.report(p.name, func(h *SinkHealth) {
+	p.report(func(h *SinkHealth) {
 		h.Backlog, h.Oldest = len(backlog), 0
 		if len(backlog) > 0 {
 			h.Oldest = backlog[0].Since
@@ -140,7 +161,7 @@ func (p *publisher) round(ctx context.Context) bool {
 	})
 	worked := false
 	for _, u := range p.turns(backlog) {
-		if p.relay.stopped(p.name) != "" {
+		if p.isOver() || p.relay.stopped(p.name) != "" {
 			return false // before each batch: what it has already comes to its end
 		}
 		last, err := p.publish(ctx, u)
@@ -179,7 +200,7 @@ func (p *publisher) settle() {
 		return
 	}
 	p.fails = 0
-	p.relay.report(p.name, func(h *SinkHealth) { h.Error = "" })
+	p.report(func(h *SinkHealth) { h.Error = "" })
 	if p.loud {
 		p.loud = false
 		p.log.Info("sink recovered")
@@ -214,7 +235,7 @@ func (p *publisher) publish(ctx context.Context, u storage.Unpublished) (int64, 
 			return last, p.took(ctx, u.Run, h, events)
 		}
 		fault, known := errors.AsType[*SinkError](err)
-		if !known || !fault.Batch || len(events) == 1 || ctx.Err() != nil {
+		if !known || !fault.Batch || len(events) == 1 || ctx.Err() != nil || p.isOver() {
 			return last, err
 		}
 		h.halve(len(events))
@@ -244,7 +265,7 @@ func (p *publisher) offer(ctx context.Context, events []claybot.Event) error {
 // took is told that the sink took events of a run.
 func (p *publisher) took(ctx context.Context, run claybot.RunID, h *heldRun, events []claybot.Event) error {
 	p.fails = 0
-	p.relay.report(p.name, func(h *SinkHealth) { h.Success = claybot.Now() })
+	p.report(func(h *SinkHealth) { h.Success = claybot.Now() })
 	h.took(len(events))
 	h.told = events[len(events)-1].Seq
 	p.held[run] = h
@@ -309,8 +330,8 @@ func (p *publisher) failing() bool {
 // failed sets the pauses after a failure: that of the run, if it was the sink
 // that failed, and that of the sink.
 func (p *publisher) failed(ctx context.Context, u storage.Unpublished, last int64, err error) {
-	if ctx.Err() != nil {
-		return // a shutdown is no fault of the sink
+	if ctx.Err() != nil || p.isOver() {
+		return // a shutdown is no fault of the sink, and what goes is not tried again
 	}
 	fault, known := errors.AsType[*SinkError](err)
 	pause := shortestPause
@@ -338,7 +359,7 @@ func (p *publisher) failed(ctx context.Context, u storage.Unpublished, last int6
 		h.until = time.Now().Add(ofRun)
 	}
 	p.until = time.Now().Add(pause)
-	p.relay.report(p.name, func(h *SinkHealth) { h.Error = words(err) })
+	p.report(func(h *SinkHealth) { h.Error = words(err) })
 	if !p.loud {
 		p.loud = true
 		p.log.Warn("sink failed, retrying", "run", u.Run, "err", err)

@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"maps"
 	"slices"
@@ -42,6 +43,14 @@ type SinkError struct {
 
 func (e *SinkError) Error() string { return e.Text }
 
+// An OffSink has the place of a sink that can take nothing at present, and says why: its events wait.
+type OffSink string
+
+// Publish implements Sink.
+func (s OffSink) Publish(context.Context, []claybot.Event) error { return s.fault() }
+
+func (s OffSink) fault() *SinkError { return &SinkError{Text: string(s), Refused: true} }
+
 // The limits of a Relay.
 const (
 	batchEvents    = 200
@@ -61,14 +70,19 @@ const (
 // run that a sink does not take waits, with all its later events, while other
 // runs go on.
 //
-// All fields are set before Run and not changed after.
+// All fields are set before Run and not changed after, but for what Replace changes.
 type Relay struct {
 	Store interface {
 		storage.Relays
 		Store
 	}
-	Hub   *Hub
-	Sinks map[string]Sink // by a name that stays the same across restarts
+	Hub *Hub
+	// Nodes have the sinks work, each by Work: a nodes.Set.
+	Nodes interface {
+		Run(ctx context.Context) error
+		Reconcile(ctx context.Context, next map[string]Sink) (changed []string)
+	}
+	Sinks map[string]Sink // by a name that stays the same across restarts; comparable
 	// Partial says that Sinks may lack some, whose settings are invalid at present: what
 	// the store keeps for others is not forgotten.
 	Partial bool
@@ -82,10 +96,18 @@ type Relay struct {
 	// while another node has the right, the error is storage.ErrHeld. nil: there
 	// are no others.
 	Turn func(ctx context.Context, claim string) (context.Context, func(), error)
+	// Yield gives the right back when a sink goes: other nodes may have it still. It is set where Turn is.
+	Yield func(ctx context.Context, claim string) error
 
-	mu     sync.Mutex
-	health map[string]SinkHealth
-	again  chan struct{} // closed by the next Retry
+	settling sync.Mutex // held while the sinks change
+	settled  bool       // Sinks are those that the store knows, and that work
+	known    []string   // names that the store has
+
+	mu      sync.Mutex // held to read Sinks, and with settling to change them
+	whole   context.Context
+	working map[string]*publisher
+	unnamed string        // why the store does not take the names; empty: it does
+	again   chan struct{} // closed by the next Retry
 }
 
 // SinkClaim is the name of the claim of the relay of a sink.
@@ -112,38 +134,113 @@ type SinkHealth struct {
 // Run names the sinks to the store and publishes until ctx is done. It returns
 // the cause of that, after all sinks have let go.
 func (r *Relay) Run(ctx context.Context) error {
-	log := r.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+	r.mu.Lock()
+	r.whole = ctx
+	r.mu.Unlock()
+	var names sync.WaitGroup
+	names.Go(func() { r.keepSettled(ctx) })
+	err := r.Nodes.Run(ctx)
+	names.Wait()
+	return err
+}
+
+// Replace puts other sinks in force, and has what failed tried now, as Retry does. Sinks that are the same go on.
+// One that goes, or that another one replaces, ends once its batch has; one that is new is told of what commits from
+// here on. While the store does not take the names, sinks that it does not know wait.
+func (r *Relay) Replace(ctx context.Context, sinks map[string]Sink, partial bool) {
+	r.settling.Lock()
+	if !maps.Equal(r.Sinks, sinks) || r.Partial != partial {
+		r.mu.Lock()
+		r.Sinks, r.Partial = sinks, partial
+		r.mu.Unlock()
+		r.settled = false
 	}
-	names := slices.Sorted(maps.Keys(r.Sinks))
-	for fails := 1; ; fails++ {
-		err := r.Store.Sinks(ctx, !r.Partial, names...)
+	_ = r.settle(ctx) // Run tries again
+	r.settling.Unlock()
+	r.Retry()
+}
+
+// keepSettled has the sinks settled until ctx is done, again after each failure.
+func (r *Relay) keepSettled(ctx context.Context) {
+	for fails := 0; ctx.Err() == nil; {
+		again := r.retried()
+		r.settling.Lock()
+		err := r.settle(ctx)
+		r.settling.Unlock()
 		if err == nil {
-			break
+			fails = 0
+			select {
+			case <-ctx.Done():
+			case <-again:
+			}
+			continue
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if fails++; fails == 1 && ctx.Err() == nil {
+			r.logger().Error("failed to store the names of the sinks", "err", err)
 		}
-		if fails == 1 {
-			log.Error("failed to store the names of the sinks", "err", err)
-		}
-		for _, name := range names {
-			r.report(name, func(h *SinkHealth) { h.Error = "the store does not take its name: " + storage.Plain(err) })
-		}
-		if !rest(ctx, pauseAfter(fails), nil) {
-			return context.Cause(ctx)
+		rest(ctx, pauseAfter(fails), nil)
+	}
+}
+
+// settle names the sinks to the store, and has them work: all of them, or those whose names it knows. The caller
+// holds settling.
+func (r *Relay) settle(ctx context.Context) error {
+	if r.settled {
+		return nil
+	}
+	next, names := maps.Clone(r.Sinks), slices.Sorted(maps.Keys(r.Sinks))
+	unnamed := ""
+	err := r.Store.Sinks(ctx, !r.Partial, names...)
+	if err == nil {
+		r.settled, r.known = true, names
+	} else {
+		unnamed = "the store does not take its name: " + storage.Plain(err)
+		maps.DeleteFunc(next, func(name string, _ Sink) bool { return !slices.Contains(r.known, name) })
+	}
+	r.mu.Lock()
+	r.unnamed = unnamed
+	r.mu.Unlock()
+	r.Nodes.Reconcile(ctx, next)
+	return err
+}
+
+// Work tells a sink of events until ctx is done: the work of one of Nodes. A batch that is under way comes to its end,
+// unless Run ends. It closes a sink that is an io.Closer; a later Work may publish to it again.
+func (r *Relay) Work(ctx context.Context, name string, sink Sink, up func()) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	p := &publisher{relay: r, name: name, sink: sink, log: r.logger().With("sink", name), over: ctx.Done(), held: make(map[claybot.RunID]*heldRun)}
+	r.mu.Lock()
+	whole := r.whole
+	if r.working == nil {
+		r.working = make(map[string]*publisher)
+	}
+	r.working[name] = p
+	r.mu.Unlock()
+	up()
+	p.run(ctx, whole)
+	r.mu.Lock()
+	delete(r.working, name)
+	r.mu.Unlock()
+	if c, ok := sink.(io.Closer); ok {
+		if err := c.Close(); err != nil {
+			p.log.Warn("failed to close a sink", "err", err)
 		}
 	}
-	var all sync.WaitGroup
-	for _, name := range names {
-		r.report(name, func(h *SinkHealth) { h.Error = "" })
-		p := &publisher{relay: r, name: name, sink: r.Sinks[name], log: log.With("sink", name), held: make(map[claybot.RunID]*heldRun)}
-		all.Go(func() { p.run(ctx) })
+	if r.Yield != nil && whole.Err() == nil {
+		if err := r.Yield(whole, SinkClaim(name)); err != nil {
+			p.log.Warn("failed to release the claim of a sink; it stays until this member leaves", "err", err)
+		}
 	}
-	<-ctx.Done()
-	all.Wait()
-	return context.Cause(ctx)
+	return nil
+}
+
+func (r *Relay) logger() *slog.Logger {
+	if r.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return r.Log
 }
 
 // Health tells how each sink is doing, by name.
@@ -151,8 +248,14 @@ func (r *Relay) Health() []SinkHealth {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := make([]SinkHealth, 0, len(r.Sinks))
-	for name := range r.Sinks {
-		h := r.health[name]
+	for name, sink := range r.Sinks {
+		h := SinkHealth{Error: r.unnamed}
+		if p := r.working[name]; p != nil && p.sink == sink {
+			h = p.health
+		}
+		if off, is := sink.(OffSink); is {
+			h.Error = words(off.fault())
+		}
 		h.Name, h.Stopped = name, r.stopped(name)
 		if h.Stopped != "" {
 			h.Error = ""
@@ -189,17 +292,6 @@ func (r *Relay) stopped(sink string) string {
 		return ""
 	}
 	return r.Stopped(sink)
-}
-
-func (r *Relay) report(name string, change func(*SinkHealth)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.health == nil {
-		r.health = make(map[string]SinkHealth)
-	}
-	h := r.health[name]
-	change(&h)
-	r.health[name] = h
 }
 
 // words says in a sentence what became of a try.

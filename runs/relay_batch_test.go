@@ -192,9 +192,9 @@ func TestSmallReceiver(t *testing.T) {
 		}
 	}))
 	defer receiver.Close()
-	re := &runs.Relay{Store: r.db, Hub: r.hub, Sinks: map[string]runs.Sink{
+	re := working(&runs.Relay{Store: r.db, Hub: r.hub, Sinks: map[string]runs.Sink{
 		"small": webhook.New(webhook.Config{Name: "small", URL: receiver.URL, Secret: "fake-secret"}),
-	}}
+	}})
 	r.must(r.db.Sinks(t.Context(), true, "small"))
 	l := r.start()
 	l.add(500)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/sqlite"
@@ -73,10 +74,17 @@ func (r *rig) relay(sinks map[string]runs.Sink) (*runs.Relay, func()) {
 	return r.relaying(&runs.Relay{Sinks: sinks})
 }
 
+// working gives a Relay its nodes.
+func working(re *runs.Relay) *runs.Relay {
+	re.Nodes = nodes.NewSet(nodes.Kind[runs.Sink]{Work: re.Work})
+	return re
+}
+
 // relaying is relay of a Relay without a store.
 func (r *rig) relaying(re *runs.Relay) (*runs.Relay, func()) {
 	r.t.Helper()
 	re.Store, re.Hub = r.db, r.hub
+	working(re)
 	cause := errors.New("the end of the test")
 	ctx, cancel := context.WithCancelCause(r.t.Context())
 	done := make(chan error, 1)
@@ -520,7 +528,7 @@ func (f *forgetful) Published(ctx context.Context, sink string, run claybot.RunI
 func TestNotNoted(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		p := newPlace(nil)
-		re := &runs.Relay{Store: &forgetful{r.db, 3}, Hub: r.hub, Sinks: map[string]runs.Sink{"place": p}}
+		re := working(&runs.Relay{Store: &forgetful{r.db, 3}, Hub: r.hub, Sinks: map[string]runs.Sink{"place": p}})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- re.Run(ctx) }()

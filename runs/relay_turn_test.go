@@ -77,10 +77,10 @@ func TestRelayTurns(t *testing.T) {
 		var all []*runs.Relay
 		var ended sync.WaitGroup
 		for i, node := range []string{"a", "b"} {
-			r := &runs.Relay{
+			r := working(&runs.Relay{
 				Store: c.db, Hub: c.hubs[i], Turn: turn.of(node),
 				Sinks: map[string]runs.Sink{"out": tellSink{mu: &mu, node: node, told: &told, seqs: &seqs}},
-			}
+			})
 			all = append(all, r)
 			ended.Go(func() { _ = r.Run(ctx) })
 		}

@@ -387,7 +387,7 @@ func TestConfigWithoutReload(t *testing.T) {
 	}
 }
 
-// A change that cannot be undone any more is a conflict, and one of the relay needs a restart.
+// A change that cannot be undone any more is a conflict, and one of the form of the log needs a restart.
 func TestConfigConflict(t *testing.T) {
 	h := startDaemon(t, "model: demo\n", nil)
 	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
@@ -398,7 +398,11 @@ func TestConfigConflict(t *testing.T) {
 	}
 	var out web.ConfigChanged
 	h.config(200, "PUT", "/config/relay", "", `{"value":"[{name: kept, file: events.jsonl}]"}`, &out)
-	if len(out.Restart) != 1 || out.Restart[0] != "relay" {
+	if len(out.Restart) != 0 {
+		t.Errorf("the change is %+v", out)
+	}
+	h.config(200, "PUT", "/config/log", "", `{"value":"json"}`, &out)
+	if len(out.Restart) != 1 || out.Restart[0] != "log" {
 		t.Errorf("the change is %+v", out)
 	}
 }

@@ -111,7 +111,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 			return nil, err
 		}
 	}
-	d.listeners.relay = newRelay(d.config, d.stores, d.system)
+	d.listeners.relay = newRelay(c, d.stores, d.system)
 	d.callbacks = &callbackDesk{daemon: d}
 	d.engines = newEngines(d)
 	d.engines.register(d.system)

@@ -11,15 +11,11 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/webchat"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/overview"
-	"github.com/claybot/claybot/runs"
-	"github.com/claybot/claybot/runs/jsonlines"
-	"github.com/claybot/claybot/runs/webhook"
 	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/web/api"
 	"github.com/claybot/claybot/web/dashboard"
@@ -33,7 +29,7 @@ type listeners struct {
 	page, terminal *webchat.Chat
 	metrics        *metrics.Metrics
 	scrapes        *web.Plain // of metrics alone; nil: off
-	relay          *runs.Relay
+	relay          *relay
 	link           func(web.LoginLink) // gets the login links
 }
 
@@ -154,37 +150,4 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 		return configError{err}
 	}
 	return err
-}
-
-// newRelay builds the publisher of events to the configured sinks.
-func newRelay(config *settings, s *stores, system *agentsystem.AgentSystem) *runs.Relay {
-	sinks := make(map[string]runs.Sink)
-	for _, x := range config.began.Telemetry.Relay {
-		var sink runs.Sink = jsonlines.New(x.File)
-		if x.File == "" {
-			sink = webhook.New(webhook.Config{Name: x.Name, URL: x.URL, Secret: x.Secret.Value()})
-		}
-		sinks[x.Name] = gatedSink{sink, func() bool {
-			return slices.ContainsFunc(config.Load().Telemetry.Relay, func(now configs.Sink) bool { return now.Name == x.Name })
-		}}
-	}
-	relay := &runs.Relay{Store: s.db, Hub: s.hub, Sinks: sinks, Partial: config.began.RelayPartial(), Log: s.log, Stopped: s.sinkStopped}
-	if s.shared != nil {
-		relay.Turn = system.Turn
-	}
-	return relay
-}
-
-// A gatedSink takes events only while its settings are valid.
-type gatedSink struct {
-	runs.Sink
-	valid func() bool
-}
-
-// Publish implements runs.Sink.
-func (s gatedSink) Publish(ctx context.Context, events []claybot.Event) error {
-	if !s.valid() {
-		return &runs.SinkError{Text: "its settings are invalid or gone since the last reload; run `claybot status` for details", Refused: true}
-	}
-	return s.Sink.Publish(ctx, events)
 }

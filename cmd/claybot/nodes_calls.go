@@ -181,7 +181,7 @@ func (d *daemon) test(ctx context.Context, n nodes.View) (done web.NodeDone, err
 		err = d.tooling.workspaces.manager.Check(ctx, n.Name)
 		done.Text = "workspaces can be opened"
 	case nodes.Relay:
-		done.Text, err = sinkAnswer(ctx, sinksOf(d.config.began)["sink "+n.Name])
+		done.Text, err = sinkAnswer(ctx, sinksOf(*d.config.Load())["sink "+n.Name])
 	default:
 		v, verifies := d.roster.of(n.Name).(connectors.Verifier)
 		if !verifies { // it went just now

@@ -10,7 +10,7 @@ import (
 )
 
 // unmade are the nodes of what the configuration has and claybot has not made: entries with a value that is not valid,
-// which are left out, and sinks that a restart adds.
+// which are left out.
 func (d nodeDesk) unmade(c *configs.Config, all []nodes.View) (list []nodes.View) {
 	there := func(k nodes.Key) bool {
 		is := func(n nodes.View) bool { return n.Key == k }
@@ -19,12 +19,6 @@ func (d nodeDesk) unmade(c *configs.Config, all []nodes.View) (list []nodes.View
 	for _, w := range c.Source.Warnings {
 		if k := entryOf(c, w); k.Name != "" && !there(k) {
 			list = append(list, nodes.View{Key: k, State: nodes.Off, Text: w.String(), Next: w.Next})
-		}
-	}
-	for _, s := range c.Telemetry.Relay {
-		began := slices.ContainsFunc(d.config.began.Telemetry.Relay, func(b configs.Sink) bool { return b.Name == s.Name })
-		if k := (nodes.Key{Kind: nodes.Relay, Name: s.Name}); !began && !there(k) {
-			list = append(list, nodes.View{Key: k, State: nodes.Waiting, Text: "needs a restart: sinks are added when claybot starts"})
 		}
 	}
 	for i, n := range list { // it may be started before it is corrected

@@ -12,7 +12,7 @@ import (
 	"github.com/claybot/claybot/overview"
 )
 
-// What is configured is a node, also where a bad value leaves it out, or where it waits for a restart.
+// What is configured is a node, also where a bad value leaves it out.
 func TestUnmadeNodes(t *testing.T) {
 	h := startDaemon(t, "model: demo\nrelay: [{name: first, file: first.jsonl}]\n", nil)
 	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
@@ -33,7 +33,7 @@ func TestUnmadeNodes(t *testing.T) {
 		{nodes.Connector, "foo", nodes.Off, "pigeon"},
 		{nodes.MCP, "both", nodes.Off, "wants either command or url"},
 		{nodes.Relay, "first", nodes.Running, ""},
-		{nodes.Relay, "late", nodes.Waiting, "needs a restart"},
+		{nodes.Relay, "late", nodes.Running, ""},
 		{nodes.Relay, "lost", nodes.Off, "is not an http or https address"},
 		{nodes.Relay, "relay[3]", nodes.Off, "has no name"},
 		{nodes.Connector, "telegram", nodes.Off, "connectors.telegram: has no token"},

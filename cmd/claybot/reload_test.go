@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -125,9 +126,10 @@ func TestReloadNamesWhatNeedsARestart(t *testing.T) {
 	h := startDaemon(t, "model: demo\nlog: text\nagents: {default: {maxBatch: 5}}\n", map[string]string{"CLAYBOT_HTTP_ADDR": ""})
 	for file, want := range map[string]string{
 		"log: text\nlog_level: debug\nlimits: {runs_per_minute: 3}": "",
-		"log: json":                           "log",
-		"log: text\nhttp: 127.0.0.1:1":        "http",
-		"log: text\ntranscription: whisper-1": "transcription",
+		"log: json": "log",
+		"log: text\nrelay: [{name: a, file: a.jsonl}]":                    "",
+		"log: text\nhttp: 127.0.0.1:1":                                    "http",
+		"log: text\ntranscription: whisper-1":                             "transcription",
 		"log: text\ntranscription: {model: whisper-1, base_url: nowhere}": "",
 		"log: text\nspeech: {voice: alloy, model: tts}":                   "speech",
 		"log: text\nworkspaces: {ttl: 5h}":                                "workspaces.ttl",
@@ -333,5 +335,41 @@ func TestSettingsThatNeedARestart(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
+	}
+}
+
+// A sink whose settings are the same stays. One with others is replaced, one that is gone from a valid list goes, and one
+// that may be missing for a bad value takes no events until it is corrected.
+func TestReloadedSinks(t *testing.T) {
+	h := startDaemon(t, "model: demo\nrelay: [{name: a, url: 'http://127.0.0.1:9', secret: env:KEY}, {name: b, file: b.jsonl}]\n", nil)
+	r := h.daemon.listeners.relay
+	first := r.Sinks
+	for _, tt := range []struct{ relay, same, off, names string }{
+		{"[{name: a, url: 'http://127.0.0.1:9', secret: env:KEY}, {name: b, file: b.jsonl}]", "a b", "", "a b"},
+		{"[{name: a, url: 'http://127.0.0.1:9', secret: env:APP}, {name: b, file: b.jsonl}]", "b", "", "a b"},
+		{"[{name: b, file: b.jsonl}, {name: c, file: c.jsonl}]", "b", "", "b c"},
+		{"[{name: b, file: b.jsonl}, {name: c}]", "b", "c", "b c"},
+		{"[{name: b}, {name: c}]", "c", "b c", "b c"},
+		{"[{name: b, file: b.jsonl}]", "", "", "b"},
+		{"[]", "", "", ""},
+	} {
+		h.reload("model: demo\nrelay: "+tt.relay+"\n", nil)
+		var same, off, names []string
+		for _, name := range slices.Sorted(maps.Keys(r.Sinks)) {
+			names = append(names, name)
+			if r.Sinks[name] == first[name] {
+				same = append(same, name)
+			}
+			if r.Sinks[name] == offSink {
+				off = append(off, name)
+			}
+		}
+		if got := []string{strings.Join(same, " "), strings.Join(off, " "), strings.Join(names, " ")}; !slices.Equal(got, []string{tt.same, tt.off, tt.names}) {
+			t.Errorf("%s: %q", tt.relay, got)
+		}
+		first = r.Sinks
+	}
+	if strings.Contains(h.log.String(), "requires a restart") {
+		t.Error(&h.log)
 	}
 }

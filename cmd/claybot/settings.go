@@ -214,7 +214,6 @@ var restartOnly = []struct {
 	}},
 	{"files", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Storage.Files, b.Storage.Files) }},
 	{"node", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Node, b.Node) }},
-	{"relay", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Telemetry.Relay, b.Telemetry.Relay) }},
 	{"otlp", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Telemetry.OTLP, b.Telemetry.OTLP) }},
 	{"log", func(a, b configs.Config) bool { return a.Log.Format != b.Log.Format }},
 	{"transcription", func(a, b configs.Config) bool {
@@ -271,9 +270,9 @@ func (d *daemon) reload(ctx context.Context, e *env, emptied bool) (r reloaded) 
 	}
 	r.Restart = restart
 	d.models.prune()
+	d.listeners.relay.apply(ctx, *d.config.Load()) // first, as it asks no platform
 	r.Refused, r.Idle = d.reconnect(ctx)
 	d.tooling.servers.apply()
-	d.listeners.relay.Retry() // perhaps the settings of a sink are valid again
 	if err := d.system.Reschedule(ctx); err != nil {
 		d.log.Error("failed to apply the configuration to stored messages", "err", err)
 	}

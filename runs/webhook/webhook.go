@@ -78,6 +78,12 @@ func New(cfg Config) *Sink {
 	}}
 }
 
+// Close closes the connections that wait for a next request. A later Publish opens others.
+func (s *Sink) Close() error {
+	s.client.CloseIdleConnections()
+	return nil
+}
+
 // check says what is wrong with the configuration.
 func (s *Sink) check() error {
 	u, err := url.Parse(s.cfg.URL)

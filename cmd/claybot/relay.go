@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/runs/jsonlines"
+	"github.com/claybot/claybot/runs/webhook"
+)
+
+// A relay is the publisher of events, with its sinks as they were made.
+type relay struct {
+	*runs.Relay
+	made map[string]madeSink // by name; of the reload that is at work
+}
+
+// A madeSink is a sink with the settings that it was made of; those of offSink are zero.
+type madeSink struct {
+	of   configs.Sink
+	sink runs.Sink
+}
+
+// newRelay builds the publisher of events to the configured sinks.
+func newRelay(c configs.Config, s *stores, system *agentsystem.AgentSystem) *relay {
+	r := &relay{Relay: &runs.Relay{Store: s.db, Hub: s.hub, Partial: c.RelayPartial(), Log: s.log, Stopped: s.sinkStopped}}
+	r.Sinks = r.sinks(c)
+	r.Nodes = nodes.NewSet(nodes.Kind[runs.Sink]{Work: r.Work})
+	if s.shared != nil {
+		r.Turn, r.Yield = system.Turn, system.YieldTurn
+	}
+	return r
+}
+
+// apply puts the sinks of a configuration in force.
+func (r *relay) apply(ctx context.Context, c configs.Config) {
+	r.Replace(ctx, r.sinks(c), c.RelayPartial())
+}
+
+// sinks returns the sinks of a configuration: those whose settings are as before are the same ones. While one may be
+// missing whose settings are invalid, those that were there before take no events.
+func (r *relay) sinks(c configs.Config) map[string]runs.Sink {
+	next := make(map[string]madeSink)
+	for _, x := range c.Telemetry.Relay {
+		is, made := r.made[x.Name]
+		if !made || !reflect.DeepEqual(is.of, x) {
+			is = madeSink{x, newSink(x)}
+		}
+		next[x.Name] = is
+	}
+	for name, was := range r.made {
+		if _, there := next[name]; there || !c.RelayPartial() {
+			continue
+		}
+		if was.of.Name != "" {
+			was = madeSink{sink: offSink}
+		}
+		next[name] = was
+	}
+	r.made = next
+	all := make(map[string]runs.Sink, len(next))
+	for name, x := range next {
+		all[name] = x.sink
+	}
+	return all
+}
+
+// newSink makes a sink of its settings.
+func newSink(x configs.Sink) runs.Sink {
+	if x.File != "" {
+		return jsonlines.New(x.File)
+	}
+	return webhook.New(webhook.Config{Name: x.Name, URL: x.URL, Secret: x.Secret.Value()})
+}
+
+// offSink has the place of a sink whose settings are invalid.
+const offSink = runs.OffSink("its settings are invalid or gone since the last reload; run `claybot status` for details")
