@@ -45,11 +45,6 @@ func newListeners(d *daemon, link func(web.LoginLink)) *listeners {
 		},
 	})
 	l.terminal = webchat.New(webchat.Config{Name: "terminal", Log: d.log, Poll: d.stores.poll()})
-	c := d.config.began.Telemetry.OTLP
-	endpoint := c.Endpoint
-	if !c.Wanted() {
-		endpoint = ""
-	}
 	l.metrics = metrics.New(metrics.Config{
 		Status:  func(ctx context.Context) (overview.Status, error) { return d.system.Overview.Status(ctx) },
 		Cluster: d.clusterMetrics(),
@@ -58,14 +53,20 @@ func newListeners(d *daemon, link func(web.LoginLink)) *listeners {
 		},
 		Models: func() []string { return modelNames(d.config.Load()) },
 		Serve:  func() bool { return d.config.Load().Telemetry.Metrics }, Pprof: func() bool { return d.config.Load().Telemetry.Pprof }, Version: version, Log: d.log,
-		OTLP: metrics.OTLP{
-			Endpoint: endpoint, Headers: revealed(c.Headers), Interval: c.Interval, Off: d.config.off(func(c configs.Config) string { return c.Telemetry.OTLP.Off() }),
-		},
+		OTLP: metrics.OTLP{Off: d.config.off(func(c configs.Config) string { return c.Telemetry.OTLP.Off() })},
 	})
+	l.sendTraces(d.config.began)
 	if addr := d.config.began.Telemetry.MetricsListen; addr != configs.Off {
 		l.scrapes = l.metrics.Listener(addr)
 	}
 	return l
+}
+
+// sendTraces has traces sent to the receiver of a configuration. While a setting of it is not valid, they wait.
+func (l *listeners) sendTraces(c configs.Config) {
+	if o := c.Telemetry.OTLP; o.Off() == "" {
+		l.metrics.SendTo(metrics.OTLP{Endpoint: o.Endpoint, Headers: revealed(o.Headers), Interval: o.Interval})
+	}
 }
 
 // problems are the settings that cannot be used, those of the configuration included.

@@ -214,7 +214,6 @@ var restartOnly = []struct {
 	}},
 	{"files", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Storage.Files, b.Storage.Files) }},
 	{"node", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Node, b.Node) }},
-	{"otlp", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Telemetry.OTLP, b.Telemetry.OTLP) }},
 	{"log", func(a, b configs.Config) bool { return a.Log.Format != b.Log.Format }},
 	{"transcription", func(a, b configs.Config) bool {
 		x, y := a.Transcription, b.Transcription
@@ -271,6 +270,7 @@ func (d *daemon) reload(ctx context.Context, e *env, emptied bool) (r reloaded) 
 	r.Restart = restart
 	d.models.prune()
 	d.listeners.relay.apply(ctx, *d.config.Load()) // first, as it asks no platform
+	d.listeners.sendTraces(*d.config.Load())
 	r.Refused, r.Idle = d.reconnect(ctx)
 	d.tooling.servers.apply()
 	if err := d.system.Reschedule(ctx); err != nil {

@@ -49,31 +49,29 @@ type exported struct {
 
 // An exporter sends traces from a bounded queue. Adding to it never blocks.
 type exporter struct {
-	cfg    Config
+	cfg    Config // its OTLP is that of the start, see to
 	log    *slog.Logger
-	url    string
 	client *http.Client
 	pause  time.Duration // after the first failure
 	last   time.Duration // for what is left at the end
 	full   chan struct{} // there is enough for a request
 
 	mu    sync.Mutex
+	to    OTLP          // where traces are sent to now; without an endpoint, nothing is kept
+	moved chan struct{} // closed by the next change of to
 	queue []item
 	count exported
 	ill   string // what was logged as wrong last
 }
 
 func newExporter(cfg Config, log *slog.Logger) *exporter {
-	if cfg.OTLP.Interval <= 0 {
-		cfg.OTLP.Interval = defaultInterval
-	}
 	if cfg.OTLP.Provider == "" {
 		cfg.OTLP.Provider = "openai"
 	}
 	pool := connectors.NewPool(&http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true}, cfg.OTLP.Off)
 	pool.Wake()
 	return &exporter{
-		cfg: cfg, log: log, url: strings.TrimRight(cfg.OTLP.Endpoint, "/") + "/v1/traces",
+		cfg: cfg, log: log, to: cfg.OTLP, moved: make(chan struct{}),
 		client: &http.Client{
 			Transport: pool,
 			Timeout:   requestTime,
@@ -84,9 +82,44 @@ func newExporter(cfg Config, log *slog.Logger) *exporter {
 	}
 }
 
+// sendTo changes where traces are sent to. What waits goes there, and is dropped without an endpoint.
+func (x *exporter) sendTo(o OTLP) {
+	x.mu.Lock()
+	x.to = o
+	if o.Endpoint == "" {
+		x.count.dropped += len(x.queue)
+		x.queue = nil
+	}
+	close(x.moved)
+	x.moved = make(chan struct{})
+	x.mu.Unlock()
+	x.client.CloseIdleConnections()
+}
+
+// target returns where traces are sent to, and a channel that is closed when that changes.
+func (x *exporter) target() (to OTLP, moved <-chan struct{}) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	to = x.to
+	if to.Interval <= 0 {
+		to.Interval = defaultInterval
+	}
+	return to, x.moved
+}
+
+// wanted reports whether traces are sent.
+func (x *exporter) wanted() bool {
+	to, _ := x.target()
+	return to.Endpoint != ""
+}
+
 // add queues an item; the oldest makes room for it. It never blocks.
 func (x *exporter) add(it item) {
 	x.mu.Lock()
+	if x.to.Endpoint == "" {
+		x.mu.Unlock()
+		return
+	}
 	if len(x.queue) >= maxQueue {
 		x.queue = x.queue[1:]
 		x.count.dropped++
@@ -117,17 +150,20 @@ func (x *exporter) run(ctx context.Context) error {
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(x.last, cancel) })()
-	tick := time.NewTicker(x.cfg.OTLP.Interval)
-	defer tick.Stop()
 	for {
+		to, moved := x.target()
+		next := time.NewTimer(to.Interval)
 		select {
 		case <-ctx.Done():
 			for x.flush(sending, ctx) {
 			}
+			next.Stop()
 			return context.Cause(ctx)
-		case <-tick.C:
+		case <-next.C:
 		case <-x.full:
+		case <-moved:
 		}
+		next.Stop()
 		for x.flush(sending, ctx) {
 		}
 	}
@@ -144,7 +180,12 @@ func (x *exporter) flush(ctx, life context.Context) (more bool) {
 	body := otlpBody(x.cfg.Version, spans)
 	wait := x.pause
 	for {
-		after, err := x.post(ctx, body)
+		to, moved := x.target()
+		if to.Endpoint == "" {
+			x.counted(func(c *exported) { c.dropped += len(items) })
+			return false
+		}
+		after, err := x.post(ctx, to, body)
 		var no *refusal
 		if err == nil || ctx.Err() == nil || errors.As(err, &no) {
 			x.report(err)
@@ -158,7 +199,7 @@ func (x *exporter) flush(ctx, life context.Context) (more bool) {
 			return true
 		}
 		x.counted(func(c *exported) { c.requests++; c.failed++ })
-		if !rest(life, max(after, wait/2+rand.N(wait/2+1))) {
+		if !rest(life, max(after, wait/2+rand.N(wait/2+1)), moved) {
 			x.back(items)
 			return false
 		}
@@ -230,6 +271,10 @@ func (x *exporter) spans(ctx context.Context, it item) ([]tracedSpan, error) {
 func (x *exporter) back(items []item) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.to.Endpoint == "" {
+		x.count.dropped += len(items)
+		return
+	}
 	over := min(max(len(items)+len(x.queue)-maxQueue, 0), len(items))
 	x.count.dropped += over
 	x.queue = append(append([]item(nil), items[over:]...), x.queue...)
@@ -248,12 +293,12 @@ func (r *refusal) Error() string { return r.text }
 
 // post makes one request. after is how long the receiver asks to wait. An error
 // that is no refusal may be over later.
-func (x *exporter) post(ctx context.Context, body []byte) (after time.Duration, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, x.url, bytes.NewReader(body))
+func (x *exporter) post(ctx context.Context, to OTLP, body []byte) (after time.Duration, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(to.Endpoint, "/")+"/v1/traces", bytes.NewReader(body))
 	if err != nil {
 		return 0, &refusal{"the address of the receiver is invalid"}
 	}
-	for name, value := range x.cfg.OTLP.Headers {
+	for name, value := range to.Headers {
 		req.Header.Set(name, value)
 	}
 	req.Header.Set("Content-Type", "application/json")
@@ -322,16 +367,17 @@ func (x *exporter) report(err error) {
 	}
 }
 
-// rest waits for d and reports whether ctx lasted so long.
-func rest(ctx context.Context, d time.Duration) bool {
+// rest waits for d, or until wake is closed, and reports whether ctx lasted so long.
+func rest(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
+	case <-wake:
 	case <-timer.C:
-		return true
 	}
+	return true
 }
 
 // exporterFamilies are the metrics of the exporter itself, 0 where no traces are sent.

@@ -30,7 +30,7 @@ func (m *Metrics) Sent(o claybot.Outgoing, outcome string, took time.Duration) {
 		return // nothing was sent
 	}
 	m.live.by["send_duration_seconds"].observe(took.Seconds(), connector)
-	if m.exporter != nil && o.Run != "" {
+	if o.Run != "" {
 		m.exporter.add(item{run: o.Run, agent: o.Agent, span: sendSpan(o, connector, outcome, took)})
 	}
 }
@@ -79,14 +79,12 @@ func (m *Metrics) Event(agent claybot.AgentID, e claybot.Event) {
 		return
 	}
 	l.ended(agent, e)
-	if m.exporter != nil {
-		m.exporter.add(item{run: e.Run, agent: agent})
-	}
+	m.exporter.add(item{run: e.Run, agent: agent})
 }
 
 // traceOf is the trace to which a run is exported that begins or goes on; empty where none is.
 func (m *Metrics) traceOf(e claybot.Event) string {
-	if m.exporter == nil {
+	if !m.exporter.wanted() {
 		return ""
 	}
 	t := newTracer(e.Run, "", "")

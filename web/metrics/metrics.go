@@ -80,7 +80,7 @@ type Metrics struct {
 	log      *slog.Logger
 	live     *live
 	all      []*family
-	exporter *exporter // nil: no traces
+	exporter *exporter
 }
 
 var _ agentsystem.Meter = (*Metrics)(nil)
@@ -91,22 +91,18 @@ func New(cfg Config) *Metrics {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	m := &Metrics{cfg: cfg, log: cfg.Log.With("part", "metrics"), live: newLive(cfg.Models)}
-	if cfg.OTLP.Endpoint != "" {
-		m.exporter = newExporter(cfg, m.log)
-	}
+	m.exporter = newExporter(cfg, m.log)
 	m.all = append(slices.Clone(m.live.order), scraped()...)
 	return m
 }
 
 // Run sends traces until ctx is done, then what is left, for at most 3 s. It
-// returns the cause. Without an endpoint it only waits.
-func (m *Metrics) Run(ctx context.Context) error {
-	if m.exporter == nil {
-		<-ctx.Done()
-		return context.Cause(ctx)
-	}
-	return m.exporter.run(ctx)
-}
+// returns the cause.
+func (m *Metrics) Run(ctx context.Context) error { return m.exporter.run(ctx) }
+
+// SendTo changes where traces are sent to: their Endpoint, Headers and Interval. What waits goes there, and is dropped
+// without an endpoint.
+func (m *Metrics) SendTo(o OTLP) { m.exporter.sendTo(o) }
 
 // Routes returns /metrics for the scope read, and the profiles for admins. Each is 404
 // while it is off.

@@ -67,9 +67,7 @@ func export(t *testing.T, url string, change func(*Config)) (m *Metrics, stop fu
 
 // patient lets a loaded machine take its time over a request, also over the last one.
 func patient(m *Metrics) {
-	if m.exporter != nil {
-		m.exporter.last, m.exporter.client.Timeout = time.Minute, time.Minute
-	}
+	m.exporter.last, m.exporter.client.Timeout = time.Minute, time.Minute
 }
 
 // endRun tells a meter that a run has ended.
@@ -383,6 +381,51 @@ func TestNoEndpoint(t *testing.T) {
 	}
 	endRun(m, "r1")
 	m.Sent(claybot.Outgoing{Run: "r"}, delivery.AttemptSent, time.Second)
+}
+
+// Where traces go to changes while they are sent: what waits goes to the new receiver with its headers, also what the
+// former one did not take, and nothing does while there is none.
+func TestSendTo(t *testing.T) {
+	was, now := newReceiver(t), newReceiver(t)
+	tried := make(chan struct{}, 1)
+	was.answer = func(_ int, w http.ResponseWriter) bool {
+		w.Header().Set("Retry-After", "300")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		select {
+		case tried <- struct{}{}:
+		default:
+		}
+		return false
+	}
+	m, stop := export(t, "", nil)
+	endRun(m, "none1")
+	m.SendTo(OTLP{Endpoint: was.URL, Interval: time.Millisecond})
+	endRun(m, "r1")
+	<-tried
+	m.SendTo(OTLP{Endpoint: now.URL, Headers: map[string]string{"Key": "canary"}, Interval: time.Millisecond})
+	arrived := func(want ...any) {
+		t.Helper()
+		var all []any
+		for _, s := range now.taken(1) {
+			if s.name == "invoke_agent" {
+				all = append(all, s.attrs["claybot.run.id"])
+			}
+		}
+		if !slices.Equal(all, want) {
+			t.Errorf("%v have arrived, want %v", all, want)
+		}
+	}
+	arrived("r1")
+	m.SendTo(OTLP{})
+	endRun(m, "none2")
+	m.SendTo(OTLP{Endpoint: now.URL, Interval: time.Hour})
+	endRun(m, "r2")
+	m.SendTo(OTLP{Endpoint: now.URL, Interval: time.Millisecond})
+	arrived("r1", "r2")
+	stop()
+	if f := m.exporter.figures(); f.sent != 2 || f.dropped != 0 || f.lost != 0 || f.queue != 0 {
+		t.Errorf("figures %+v", f)
+	}
 }
 
 func TestBack(t *testing.T) {

@@ -48,9 +48,7 @@ func (m *Metrics) snapshot(ctx context.Context) *snapshot {
 		c := m.cfg.Cluster()
 		s.cluster = &c
 	}
-	if m.exporter != nil {
-		s.exporter = m.exporter.figures()
-	}
+	s.exporter = m.exporter.figures()
 	return s
 }
 
