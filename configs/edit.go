@@ -83,8 +83,14 @@ func addToList(text []byte, key, entry string, n *yaml.Node) ([]byte, error) {
 }
 
 // Unset returns the text of a file in which key is not set; groups that it leaves empty go
-// with it. A file that does not set it stays as it is.
-func Unset(text []byte, key string) ([]byte, error) { return edited(text, key, nil) }
+// with it. A key such as relay.crm is the entry of that name in a list, see ListOf. A file that does not set it stays
+// as it is.
+func Unset(text []byte, key string) ([]byte, error) {
+	if list, name, ok := ListOf(key); ok {
+		return takeFromList(text, list, name)
+	}
+	return edited(text, key, nil)
+}
 
 // Written returns the value that the text of a file gives key, as YAML on one line without
 // secrets, and whether it does.

@@ -30,15 +30,16 @@ type EntryField struct {
 // mainFields are the keys that most entries set, besides secrets.
 var mainFields = []string{"match", "model", "command", "url", "scheme", "channel", "callback", "receive", "name", "provider", "file", "per", "every", "usd", "tokens"}
 
-// listKinds are the lists whose entries are kinds.
+// listKinds are the lists whose entries are kinds. In one that is named, each entry has a name of its own.
 var listKinds = []struct {
 	name, group string
 	of          reflect.Type
+	named       bool
 }{
-	{"fallback", "model.fallback", reflect.TypeFor[Model]()},
-	{"search", "web.search", reflect.TypeFor[SearchEngine]()},
-	{"budget", "budgets", reflect.TypeFor[Budget]()},
-	{"sink", "relay", reflect.TypeFor[Sink]()},
+	{"fallback", "model.fallback", reflect.TypeFor[Model](), false},
+	{"search", "web.search", reflect.TypeFor[SearchEngine](), false},
+	{"budget", "budgets", reflect.TypeFor[Budget](), false},
+	{"sink", "relay", reflect.TypeFor[Sink](), true},
 }
 
 // EntryKinds returns all kinds with their keys, from the declarations.

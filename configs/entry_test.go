@@ -128,3 +128,30 @@ func TestEntryKinds(t *testing.T) {
 		}
 	}
 }
+
+// An entry is taken out of a list by its name; all other lines stay as they are.
+func TestTakeFromList(t *testing.T) {
+	for name, tt := range map[string]struct{ text, want string }{
+		"no list":          {"log_level: info\n", "log_level: info\n"},
+		"another name":     {"relay: [{name: a, file: a.log}]\n", "relay: [{name: a, file: a.log}]\n"},
+		"the only one":     {"log_level: info\nrelay:\n  - {name: b, file: b.log}\n", "log_level: info\n"},
+		"within brackets":  {"relay: [{name: a, file: a.log}, {name: b, file: b.log}]\n", "relay: [{name: a, file: a.log}]\n"},
+		"the first":        {"relay:\n  - name: b # first\n    file: b.log\n  # of a\n  - name: a\n    file: a.log\n", "relay:\n  # of a\n  - name: a\n    file: a.log\n"},
+		"between":          {"relay:\n- {name: a, file: a.log}\n- file: b.log\n  name: b\n\n- {name: c, file: c.log}\n", "relay:\n- {name: a, file: a.log}\n- {name: c, file: c.log}\n"},
+		"the last":         {"relay:\n  - name: a\n    file: a.log\n  - name: b\n    file: b.log\n\n# next\nlog_level: info\n", "relay:\n  - name: a\n    file: a.log\n\n# next\nlog_level: info\n"},
+		"Windows":          {"relay:\r\n  - {name: a, file: a.log}\r\n  - {name: b, file: b.log}\r\n", "relay:\r\n  - {name: a, file: a.log}\r\n"},
+		"no list of those": {"relay: none\n", "relay: none\n"},
+	} {
+		if got, err := Unset([]byte(tt.text), "relay.b"); err != nil || string(got) != tt.want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if got, err := Unset([]byte("relay:\n  -\n    name: a\n    file: a.log\n  -\n    name: b\n    file: b.log\n"), "relay.b"); !errors.Is(err, ErrByHand) {
+		t.Errorf("its dash has a line of its own: %q, %v", got, err)
+	}
+	for key, want := range map[string]bool{"relay.b": true, "mcp.files": true, "connectors.sales": true, "agents.x": true, "relay": false, "mcp.files.url": false, "budgets": false, "model.name": false, "mcp.": false} {
+		if WholeEntry(key) != want {
+			t.Errorf("%s: want %v", key, want)
+		}
+	}
+}

@@ -66,6 +66,12 @@ type ConfigValue struct {
 	Secret string `json:"secret,omitempty" doc:"Instead of value: a secret, which is stored in a file of its own and never shown."`
 }
 
+// A ConfigEntry is a new entry of a kind.
+type ConfigEntry struct {
+	Name   string            `json:"name,omitempty" doc:"Its name in the file; of a sink, a budget, a fallback or a search engine, leave it out: the list has no names, and that of a sink is a field."`
+	Fields map[string]string `json:"fields" doc:"Its values by key, such as token of telegram. A list is a, b or [a, b]. Of a secret, a reference, or the secret itself, which is stored in a file of its own and never shown."`
+}
+
 // A ConfigEdit is a change of one key; without Value and Secret, it is removed from the file.
 type ConfigEdit struct {
 	Key    string
@@ -79,6 +85,9 @@ type ConfigEdit struct {
 	By      string // who makes it
 	Version string // of the file that it is based on; empty: any
 }
+
+// Removes reports whether the change takes the key out of the file.
+func (c ConfigEdit) Removes() bool { return c.Value == nil && c.Secret == "" && c.Kind == "" }
 
 // A ConfigChange is a change in the history of the file.
 type ConfigChange struct {

@@ -241,7 +241,7 @@ func (c configUnsetCmd) Run(e *env) error {
 	if bytes.Equal(next, f.text) {
 		return e.text(fmt.Sprintf("%s is not set in %s.\n", c.Key, f.path))
 	}
-	return f.apply(e, []string{c.Key}, next)
+	return f.apply(e, []string{recordedKey(c.Key)}, next)
 }
 
 // apply changes the file, and has a running daemon read it.

@@ -142,15 +142,23 @@ func (d configDesk) ChangeConfig(ctx context.Context, c web.ConfigEdit) (out web
 	if err != nil {
 		return out, configProblem(c.Key, err)
 	}
+	key, entry := c.Key, c.Kind != ""
+	if c.Removes() {
+		key, entry = recordedKey(c.Key), configs.WholeEntry(c.Key)
+	}
 	next, undo, err := f.edited(c)
 	if err == nil {
-		out, err = d.finish(ctx, f, c.Key, next, c.Kind != "")
+		out, err = d.finish(ctx, f, key, next, entry)
 	}
 	if !bytes.Equal(next, f.text) { // it is not in the file
 		undo()
 		forget()
 	}
-	return out, ofEntry(c, configProblem(c.Key, err))
+	var problem *web.Problem
+	if err = ofEntry(c, configProblem(c.Key, err)); c.Removes() && errors.As(err, &problem) && problem.Code == "local" {
+		problem.Fix = "Run on the machine of claybot: claybot config unset " + c.Key
+	}
+	return out, err
 }
 
 // edited returns the text of the file with a change. undo removes the secret that it stores.
@@ -178,7 +186,7 @@ func (f *configFile) edited(c web.ConfigEdit) (next []byte, undo func(), err err
 			err = configError{err}
 		}
 		return next, undo, err
-	case c.Value == nil:
+	case c.Removes():
 		next, err = f.without(key)
 		return next, undo, err
 	default:
@@ -238,8 +246,8 @@ func (d configDesk) RevertConfig(ctx context.Context, n int, by, version string)
 }
 
 // finish checks and writes the next text of a file, and applies it. What only the machine of claybot may change needs
-// the Unix socket; a browser on the machine may change more than the network where entry holds: it adds an entry, or
-// undoes a change.
+// the Unix socket; a browser on the machine may change more than the network where entry holds: it adds or removes
+// an entry, or undoes a change.
 func (d configDesk) finish(ctx context.Context, f *configFile, key string, next []byte, entry bool) (out web.ConfigChanged, err error) {
 	if out.Version = configs.VersionOf(f.text); bytes.Equal(next, f.text) {
 		return out, nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/web"
 )
 
@@ -130,5 +132,51 @@ func TestConfigEntry(t *testing.T) {
 	}
 	if text, err = os.ReadFile(file); err != nil || strings.Contains(string(text), "sales") {
 		t.Errorf("after the undo, the file is %s, %v", text, err)
+	}
+}
+
+// Over the API, nodes are added, removed and brought back while claybot runs, each as one change of the history.
+func TestEntriesOverTheAPI(t *testing.T) {
+	h := startDaemon(t, "model: demo\nrelay:\n  - {name: stays, file: stays.jsonl}\n", nil)
+	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
+	there := func(k nodes.Key) bool {
+		_, err := nodeDesk{h.daemon}.node(h.ctx, k)
+		return err == nil
+	}
+	for _, tt := range []struct{ kind, body, key, changes string }{
+		{nodes.Relay, `{"fields":{"name":"crm","file":"crm.jsonl"}}`, "relay.crm", "relay"},
+		{nodes.MCP, `{"name":"crm","fields":{"url":"http://127.0.0.1:1"}}`, "mcp.crm", "mcp.crm"},
+		{nodes.Profile, `{"name":"crm","fields":{"match":"web","max_steps":"7"}}`, "agents.crm", "agents.crm"},
+		{nodes.Connector, `{"name":"crm","fields":{"secret":"` + base64.StdEncoding.EncodeToString(make([]byte, 32)) + `"}}`, "connectors.crm", "connectors.crm"},
+	} {
+		kind := map[string]string{nodes.Relay: "sink", nodes.Connector: "webhook"}[tt.kind]
+		if kind == "" {
+			kind = tt.kind
+		}
+		k := nodes.Key{Kind: tt.kind, Name: "crm"}
+		var added, removed, back web.ConfigChanged
+		h.config(200, "POST", "/config/entries/"+kind, "", tt.body, &added)
+		if len(added.Changes) != 1 || added.Changes[0].Key != tt.changes || len(added.Restart) != 0 || !there(k) {
+			t.Errorf("%s: added with %+v, there: %v", k, added, there(k))
+		}
+		h.config(412, "DELETE", "/config/"+tt.key, "0", "", nil)
+		h.config(200, "DELETE", "/config/"+tt.key, added.Version, "", &removed)
+		if len(removed.Changes) != 1 || removed.Changes[0].Key != tt.changes || len(removed.Restart) != 0 || there(k) {
+			t.Errorf("%s: removed with %+v, there: %v", k, removed, there(k))
+			continue
+		}
+		h.config(200, "POST", fmt.Sprintf("/config/history/%d/revert", removed.Changes[0].N), "", "", &back)
+		if len(back.Restart) != 0 || !there(k) {
+			t.Errorf("%s: undone with %+v, there: %v", k, back, there(k))
+		}
+		if !there(nodes.Key{Kind: nodes.Relay, Name: "stays"}) {
+			t.Errorf("%s: another node is gone", k)
+		}
+	}
+	if got := h.config(400, "POST", "/config/entries/pigeon", "", `{"name":"a","fields":{}}`, nil); !strings.Contains(got, "no such kind") {
+		t.Errorf("another kind: %s", got)
+	}
+	if got := h.config(400, "DELETE", "/config/relay.gone", "", "", nil); !strings.Contains(got, "there is no key") {
+		t.Errorf("no such sink: %s", got)
 	}
 }

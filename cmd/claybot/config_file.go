@@ -356,6 +356,14 @@ func (f *configFile) without(key string) ([]byte, error) {
 	return next, nil
 }
 
+// recordedKey is the key that changes when key is taken out of the file: of an entry of a list, such as relay.crm, the list.
+func recordedKey(key string) string {
+	if list, _, ok := configs.ListOf(key); ok {
+		return list
+	}
+	return key
+}
+
 // referenced refuses a secret as the value of a key, and a value in which a secret is hidden.
 func referenced(key, value string) error {
 	if strings.Contains(value, configs.Hidden) {

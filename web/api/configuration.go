@@ -38,7 +38,16 @@ func (c configuration) operations() []operation {
 			}
 			return c.ChangeConfig(r.Context(), web.ConfigEdit{Key: r.PathValue("key"), Value: &in.Value, Secret: in.Secret, By: web.User(r), Version: version})
 		}),
-		returns(http.StatusOK, op("unsetConfigKey", web.Admin, "DELETE /config/{key}", "Remove a key from the configuration file, so that its default holds.").query(match), func(r *http.Request) (web.ConfigChanged, error) {
+		takes(http.StatusOK, op("addConfigEntry", web.Admin, "POST /config/entries/{kind}", "Add an entry, such as a connector, to the configuration file and apply it.").query(match).
+			explained("The kinds are telegram, slack, discord, webhook, mcp, profile, fallback, search, budget and sink. The entry is one change, which its history undoes. One that is not valid is refused, with what is wrong by field."), func(r *http.Request, in web.ConfigEntry) (web.ConfigChanged, error) {
+			version, err := ifMatch(r)
+			if err != nil {
+				return web.ConfigChanged{}, err
+			}
+			return c.ChangeConfig(r.Context(), web.ConfigEdit{Key: in.Name, Kind: r.PathValue("kind"), Fields: in.Fields, By: web.User(r), Version: version})
+		}),
+		returns(http.StatusOK, op("unsetConfigKey", web.Admin, "DELETE /config/{key}", "Remove a key, or an entry as a whole, from the configuration file and apply it.").query(match).
+			explained("Of a key, its default holds then. An entry is connectors.NAME, mcp.NAME, agents.NAME or relay.NAME."), func(r *http.Request) (web.ConfigChanged, error) {
 			version, err := ifMatch(r)
 			if err != nil {
 				return web.ConfigChanged{}, err
