@@ -21,6 +21,7 @@ type nodePage struct {
 	Log    []web.NodeLine // for those who operate
 	// Settings are those of the node that are set, and Unset its further keys; for administrators.
 	Settings, Unset []configRow
+	Removal         nodeRemoval
 }
 
 // Title is that of the page.
@@ -75,6 +76,7 @@ func (b *nodePages) read(r *http.Request) (v nodePage, err error) {
 			return v, err
 		}
 		v.Settings, v.Unset = nodeSettings(c, n.View, all)
+		v.Removal = removalOf(c, n.View)
 	}
 	return v, nil
 }

@@ -15,6 +15,8 @@ const (
 	nodeNoKind   = "Entries of the kind %s cannot be added here."
 	nodeNoneFix  = "It may have been removed from the configuration. The map shows all nodes."
 
+	nodeSetAway = "Set by %s: remove it there, on the machine of claybot, and restart claybot."
+
 	nodeNoKindFix = "Choose one from the list. What names an address or a path is added on the machine of claybot."
 )
 

@@ -75,6 +75,33 @@ func TestBrowserNodeAdd(t *testing.T) {
 	b.do("fits", until(fits))
 }
 
+// The page of a node removes its entry after a confirmation, and the history brings it back. What a variable sets says
+// where it is removed, and what is no entry has no such button.
+func TestBrowserNodeRemove(t *testing.T) {
+	r := newRig(t)
+	r.desk = func(b *web.Backend) { b.Nodes, b.Configuration = webtest.NewNodes(), webtest.NewConfiguration() }
+	r.start()
+	b := r.browse()
+	b.open("/ui/nodes/connector/telegram")
+	b.do("where it is removed", until(`document.querySelector("#away")?.textContent.includes("TELEGRAM_BOT_TOKEN") && !document.querySelector("#remove-node")`))
+	b.open("/ui/nodes/profile/default")
+	b.do("what is always there", until(`document.querySelector("#settings") && !document.querySelector("#removal")`))
+	b.open("/ui/nodes/profile/sales")
+	b.do("ask", push("#remove-node"), until(`document.querySelector("#confirm").open && document.querySelector("#confirm-words").textContent.includes("agents.sales")`))
+	b.do("keep", chromedp.Click(`#confirm [value="no"]`), until(`!document.querySelector("#confirm").open && location.pathname === "/ui/nodes/profile/sales"`))
+	b.do("remove", push("#remove-node"), until(`document.querySelector("#confirm").open`), chromedp.Click("#confirm-yes"), until(`location.pathname === "/ui/config/history" && document.body.dataset.connection === "on"`),
+		until(`document.body.textContent.includes("agents.sales")`))
+	b.open("/ui/nodes/profile/sales")
+	b.do("it is gone from the file", until(`document.querySelector("#settings") && !document.querySelector("#remove-node")`))
+	b.open("/ui/config/history")
+	b.do("undo", push("#change-1 button"), until(`document.querySelector("#confirm").open`), chromedp.Click("#confirm-yes"), until(`document.querySelector("#change-2") !== null`))
+	b.open("/ui/nodes/profile/sales")
+	b.do("it is back", until(`document.querySelector("#remove-node")`))
+	b.do("size", screen(360, 740, true))
+	b.open("/ui/nodes/profile/sales")
+	b.do("fits", until(fits))
+}
+
 // The page of a node says how it does, who stopped it, what it uses and what uses it, its log and its settings with
 // their origins, and has its calls; it follows changes, also the end of the node.
 func TestBrowserNode(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -79,7 +80,7 @@ func (c *Configuration) ChangeConfig(_ context.Context, e web.ConfigEdit) (out w
 		c.keys = append(c.keys, web.ConfigKey{Key: e.Key, Origin: "default", Kind: "group"})
 	}
 	for i, k := range c.keys {
-		if k.Key != e.Key {
+		if k.Key != e.Key && !strings.HasPrefix(k.Key, e.Key+".") { // an entry has one key
 			continue
 		}
 		before, after := k.Value, ""
