@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -238,4 +239,22 @@ func TestSetupPageProviders(t *testing.T) {
 			t.Errorf("anybody may run %s: %v", tt.provider, open)
 		}
 	}
+}
+
+// Ollama is offered also while it does not run, with what to do, and listed once it does.
+func TestSetupPageOffersOllama(t *testing.T) {
+	g := newGuided(t)
+	g.kill()
+	away := slices.Clone(g.env)
+	g.env = append(g.env, "OLLAMA_HOST=127.0.0.1:1") // a port that the system never assigns
+	g.start()
+	g.shows("model", `value="ollama"> Ollama on this machine [^>]*>It does not answer at this moment: start it with <code>ollama serve`)
+	code, body := g.send("POST", "/ui/setup/models", "application/x-www-form-urlencoded", g.form("model", "provider", "ollama").Encode())
+	if code != http.StatusBadRequest || !strings.Contains(body, "start it with: ollama serve") || g.file() != "" {
+		t.Errorf("while it does not run: %d %s", code, body)
+	}
+	g.kill()
+	g.env = away
+	g.start()
+	g.shows("model", `value="ollama"> Ollama on this machine \(http://127\.0\.0\.1:[0-9]+/v1\)`)
 }
