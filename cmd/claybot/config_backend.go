@@ -154,11 +154,20 @@ func (d configDesk) ChangeConfig(ctx context.Context, c web.ConfigEdit) (out web
 		undo()
 		forget()
 	}
-	var problem *web.Problem
-	if err = ofEntry(c, configProblem(c.Key, err)); c.Removes() && errors.As(err, &problem) && problem.Code == "local" {
-		problem.Fix = "Run on the machine of claybot: claybot config unset " + c.Key
+	err = ofEntry(c, configProblem(c.Key, err))
+	if c.Removes() {
+		err = doneHere(err, "unset "+c.Key)
 	}
 	return out, err
+}
+
+// doneHere says by which command of config the machine makes a change that is refused elsewhere.
+func doneHere(err error, command string) error {
+	var problem *web.Problem
+	if errors.As(err, &problem) && problem.Code == "local" {
+		problem.Fix = "Run on the machine of claybot: claybot config " + command
+	}
+	return err
 }
 
 // edited returns the text of the file with a change. undo removes the secret that it stores.
@@ -242,7 +251,7 @@ func (d configDesk) RevertConfig(ctx context.Context, n int, by, version string)
 	if err == nil {
 		out, err = d.finish(ctx, f, key, next, true)
 	}
-	return out, configProblem(key, err)
+	return out, doneHere(configProblem(key, err), fmt.Sprintf("revert %d", n))
 }
 
 // finish checks and writes the next text of a file, and applies it. What only the machine of claybot may change needs

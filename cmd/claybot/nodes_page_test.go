@@ -110,3 +110,76 @@ func TestAddNodeOnThePage(t *testing.T) {
 		t.Errorf("a token: %d %s", code, body)
 	}
 }
+
+// In a browser on the machine, the page of a node removes its whole entry, which the history brings back, but no single
+// key of what only the machine may change; a token removes neither, and reads where it is done.
+func TestRemoveNodeOnThePage(t *testing.T) {
+	g := newGuided(t)
+	file := filepath.Join(g.dir, "claybot.yaml")
+	const text = "relay:\n  - name: first # kept\n    file: first.jsonl\n  - {name: second, url: 'http://127.0.0.1:1', secret: 'file:claybot.secrets/second'}\nmcp:\n  files:\n    command: [nonesuch]\n    where: workspace\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(g.dir, "claybot.secrets"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(g.dir, "claybot.secrets", "second"), []byte("FAKE-secret-for-tests-only"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.kill()
+	g.start()
+	read := func() string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	remove := func(kind, name, key string, headers ...string) (int, string) {
+		_, page := g.send("GET", "/ui/nodes/"+kind+"/"+name, "", "", headers...)
+		_, after, there := strings.Cut(page, `id="remove-form"`)
+		if !there {
+			t.Errorf("the page of %s/%s has no button", kind, name)
+		}
+		_, after, _ = strings.Cut(after, `name="version" value="`)
+		version, _, _ := strings.Cut(after, `"`)
+		form := url.Values{"key": {key}, "version": {version}}
+		return g.send("POST", "/ui/config/unset", "application/x-www-form-urlencoded", form.Encode(), headers...)
+	}
+	if code, body := remove("mcp", "files", "mcp.files.where"); code != http.StatusForbidden || read() != text {
+		t.Errorf("a key: %d %s\n%s", code, body, read())
+	}
+	if code, body := remove("relay", "second", "relay.second"); code != http.StatusNoContent || read() != strings.Replace(text, "  - {name: second, url: 'http://127.0.0.1:1', secret: 'file:claybot.secrets/second'}\n", "", 1) {
+		t.Errorf("a sink: %d %s\n%s", code, body, read())
+	}
+	if code, body := remove("relay", "first", "relay.first"); code != http.StatusNoContent || strings.Contains(read(), "relay") {
+		t.Errorf("the last sink: %d %s\n%s", code, body, read())
+	}
+	if code, body := g.send("POST", "/ui/config/revert?n=2", "application/x-www-form-urlencoded", ""); code != http.StatusForbidden || !strings.Contains(body, "claybot config revert 2") {
+		t.Errorf("undo of a sink that writes a file: %d %s", code, body)
+	}
+	cmd := exec.Command("claybot", "config", "revert", "2")
+	cmd.Dir, cmd.Env = g.dir, g.env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	if code, body := remove("mcp", "files", "mcp.files"); code != http.StatusNoContent || strings.Contains(read(), "mcp") || !strings.Contains(read(), "first.jsonl") {
+		t.Errorf("an MCP server: %d %s\n%s", code, body, read())
+	}
+	for _, n := range []string{"4", "1"} {
+		if code, body := g.send("POST", "/ui/config/revert?n="+n, "application/x-www-form-urlencoded", ""); code != http.StatusNoContent {
+			t.Errorf("undo %s: %d %s", n, code, body)
+		}
+	}
+	before := read()
+	if !strings.Contains(before, "name: second") || !strings.Contains(before, "nonesuch") {
+		t.Errorf("after the undo:\n%s", before)
+	}
+	_, body := g.send("POST", "/tokens", "application/json", `{"name":"ci","scope":"admin"}`)
+	_, after, _ := strings.Cut(body, `"token":"`)
+	token, _, _ := strings.Cut(after, `"`)
+	g.http = new(http.Client)
+	if code, body := remove("relay", "second", "relay.second", "Authorization", "Bearer "+token); code != http.StatusForbidden || !strings.Contains(body, "claybot config unset relay.second") || read() != before {
+		t.Errorf("a token: %d %s\n%s", code, body, read())
+	}
+}
