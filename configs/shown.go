@@ -26,6 +26,8 @@ type Value struct {
 	Origin string `json:"origin"`
 	// Refused says that what stands at the origin is not valid; it is not shown.
 	Refused bool `json:"refused,omitempty"`
+	// Above says that the origin is a flag or a variable, which wins over the file.
+	Above bool `json:"-"`
 }
 
 // Plain is the value without the quotes of YAML; a list or a group is as in Value.
@@ -204,7 +206,7 @@ func (c Config) writtenValue(key, path string, n *yaml.Node) Value {
 
 // setValue is a key that a flag or a variable sets.
 func (c Config) setValue(path string, o origin) Value {
-	v := Value{Key: path, Origin: o.name, Value: o.value}
+	v := Value{Key: path, Origin: o.name, Value: o.value, Above: true}
 	for _, w := range c.Source.Warnings {
 		v.Refused = v.Refused || w.File == "" && w.Key == o.name
 	}

@@ -93,14 +93,15 @@ func (c configShowCmd) Run(e *env) error {
 		return err
 	}
 	waits := func(v shownKey) bool { return v.Restart }
+	noted := func(v shownKey) bool { return v.note() != "" }
 	if c.Changed {
-		all = slices.DeleteFunc(all, func(v shownKey) bool { return v.Origin == configs.OriginDefault && !waits(v) })
+		all = slices.DeleteFunc(all, func(v shownKey) bool { return v.Origin == configs.OriginDefault && !noted(v) })
 	}
 	const none = "Nothing is set: all values are defaults.\n"
 	switch {
 	case c.JSON:
 		return e.printJSON(all)
-	case !slices.ContainsFunc(all, waits):
+	case !slices.ContainsFunc(all, noted):
 		return e.list("KEY,VALUE,FROM", none, each(all, func(v shownKey) []string {
 			return []string{v.Key, oneLine(shownValue(v.Value)), v.Origin}
 		}))
@@ -108,7 +109,9 @@ func (c configShowCmd) Run(e *env) error {
 	err = e.list("KEY,VALUE,FROM,NOTE", none, each(all, func(v shownKey) []string {
 		return []string{v.Key, oneLine(shownValue(v.Value)), v.Origin, oneLine(v.note())}
 	}))
-	fmt.Fprintln(e.err, "next: "+nextOf("restart-pending"))
+	if slices.ContainsFunc(all, waits) {
+		fmt.Fprintln(e.err, "next: "+nextOf("restart-pending"))
+	}
 	return err
 }
 
@@ -162,7 +165,7 @@ func (c configGetCmd) Run(e *env) error {
 		return configError{fmt.Errorf("the value of %s is not valid; run: claybot config check", c.Key)}
 	}
 	if note := all[0].note(); note != "" {
-		fmt.Fprintf(e.err, "%s %s; %s\n", c.Key, plain(note), nextOf("restart-pending"))
+		fmt.Fprintf(e.err, "%s %s%s\n", c.Key, plain(note), all[0].next())
 	}
 	return e.text(all[0].Plain() + "\n")
 }
@@ -281,7 +284,6 @@ func (f *configFile) change(e *env, keys []string, next []byte) error {
 		fmt.Fprintf(&b, "%s: %s: %s, was %s\n", f.path, c.Key, orNone(c.After), orNone(c.Before))
 	}
 	for _, origin := range f.shadows(e, keys) {
-		f.shadowed = true
 		b.WriteString(origin + " is set here as well, and wins over the file.\n")
 	}
 	if err := e.text(b.String()); err != nil {
@@ -344,14 +346,19 @@ func (r *configRefusal) Error() string {
 }
 
 // shadows are the flags and variables that set any of the keys as well.
-func (f *configFile) shadows(e *env, keys []string) (origins []string) {
+func (f *configFile) shadows(e *env, keys []string) []string {
 	c, _, err := e.load()
 	if err != nil {
 		return nil
 	}
+	return shadows(c, keys)
+}
+
+// shadows are the flags and variables from which a configuration has any of the keys.
+func shadows(c configs.Config, keys []string) (origins []string) {
 	for _, key := range keys {
 		for _, v := range c.Value(key) {
-			if !strings.HasPrefix(v.Origin, f.named+":") && v.Origin != configs.OriginDefault && !slices.Contains(origins, v.Origin) {
+			if v.Above && !slices.Contains(origins, v.Origin) {
 				origins = append(origins, v.Origin)
 			}
 		}
@@ -361,7 +368,7 @@ func (f *configFile) shadows(e *env, keys []string) (origins []string) {
 
 // reload has a running daemon read the file, and says what came of it, first of the keys that are changed.
 func (f *configFile) reload(e *env, keys ...string) error {
-	r, err := f.reread(e, "", nil)
+	r, err := f.reread(e, "", nil, keys...)
 	if err != nil {
 		return err
 	}
@@ -373,9 +380,9 @@ func (f *configFile) reload(e *env, keys ...string) error {
 }
 
 // reread has a running daemon read the file, and compare its settings with those of a caller, if any.
-// again names a connector that it starts anew, if any. It returns what came of it; nil if no daemon
-// runs.
-func (f *configFile) reread(e *env, again string, with *comparison) (*reloaded, error) {
+// again names a connector that it starts anew, if any. It returns what came of it, and what the daemon has
+// the keys from in place of the file; nil if no daemon runs.
+func (f *configFile) reread(e *env, again string, with *comparison, keys ...string) (*reloaded, error) {
 	c, _, err := e.load()
 	if err != nil {
 		return nil, err
@@ -387,7 +394,7 @@ func (f *configFile) reread(e *env, again string, with *comparison) (*reloaded, 
 	if errors.Is(err, api.ErrNoDaemon) {
 		return nil, nil
 	}
-	query := make(url.Values)
+	query := url.Values{"key": keys}
 	if !configs.Sets(f.text) { // which is what was asked for
 		query.Set("empty", "1")
 	}
@@ -431,8 +438,9 @@ func (f *configFile) outcome(r *reloaded, keys ...string) (string, error) {
 		return "", configError{errors.New(text)}
 	}
 	text := "The running daemon has applied it."
-	if f.shadowed { // it may have been started without what wins here
-		text = "The running daemon has read the file."
+	if len(r.Shadows) > 0 {
+		text = "The running daemon has read the file, but it was started with " + strings.Join(r.Shadows, ", ") +
+			", which wins over the file: its old value stays in force. Remove that there, and start the daemon anew."
 	}
 	own, earlier := restarts(r.Restart, keys)
 	if len(own) > 0 {

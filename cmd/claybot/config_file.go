@@ -30,8 +30,7 @@ type configFile struct {
 	log   *os.File // the history, see lock
 	by    string   // who changes it
 
-	dataDir  string // that the text before a change named, where the daemon runs until a restart
-	shadowed bool   // what was changed is set elsewhere as well, which wins
+	dataDir string // that the text before a change named, where the daemon runs until a restart
 }
 
 // configFile reads the file that would be loaded. One that is missing is created by a change.

@@ -78,19 +78,32 @@ func configKeyOf(x configs.Value) web.ConfigKey {
 	}
 }
 
-// A shownKey is a value of which the running daemon may have another one in force until a restart.
+// A shownKey is a value of which the running daemon may have another one in force: until a restart, or from
+// a flag or a variable with which it was started, or without.
 type shownKey struct {
 	configs.Value
 	Restart bool   `json:"restart,omitempty"`
 	InForce string `json:"in_force,omitempty"`
+	From    string `json:"in_force_from,omitempty"` // where the daemon has it from, if not from where Origin says
 }
 
-// note says that the value waits for a restart; empty if it does not.
+// note says what is in force in place of the value; empty if the value is.
 func (k shownKey) note() string {
-	if !k.Restart {
-		return ""
+	switch {
+	case k.Restart:
+		return "waits for a restart; until then " + k.InForce + " is in force"
+	case k.From != "":
+		return "is " + k.InForce + " in the running daemon, which has it from " + k.From
 	}
-	return "waits for a restart; until then " + k.InForce + " is in force"
+	return ""
+}
+
+// next is what to do about a note.
+func (k shownKey) next() string {
+	if k.Restart {
+		return "; " + nextOf("restart-pending")
+	}
+	return ""
 }
 
 // pendingWait bounds how long config show and get wait for the daemon: they show the file without it.
@@ -119,11 +132,13 @@ func (e *env) withPending(c configs.Config, group string, all []configs.Value) [
 	for _, k := range view.Keys {
 		i := slices.IndexFunc(list, func(x shownKey) bool { return x.Key == k.Key })
 		switch within := group == "" || k.Key == group || strings.HasPrefix(k.Key, group+"."); {
+		case i >= 0 && list[i].Value.Value != k.Value: // a variable or a flag sets another one here, or there
+			list[i].InForce, list[i].From = cmp.Or(k.Value, "-"), k.Origin
 		case !k.Restart:
-		case i >= 0 && list[i].Value.Value == k.Value: // else a variable or a flag sets another one here
+		case i >= 0:
 			list[i].Restart, list[i].InForce = true, k.InForce
 		case i < 0 && within && k.Value == "":
-			list = append(list, shownKey{configs.Value{Key: k.Key, Origin: k.Origin}, true, k.InForce})
+			list = append(list, shownKey{Value: configs.Value{Key: k.Key, Origin: k.Origin}, Restart: true, InForce: k.InForce})
 		}
 	}
 	return list

@@ -164,7 +164,7 @@ var stepKeys = map[string][]string{
 func (d *setupDesk) shadowed(g *guide, config configs.Config, name string) {
 	for _, key := range stepKeys[name] {
 		for _, v := range config.Value(key) {
-			if v.Origin != configs.OriginDefault && !strings.HasPrefix(v.Origin, config.Source.File+":") {
+			if v.Above {
 				g.say("! %s comes from %s, which wins over what you store here.\n", key, v.Origin)
 			}
 		}

@@ -247,6 +247,7 @@ type reloaded struct {
 	Restart []string `json:"restart,omitempty"` // keys that only a restart applies
 	Refused []string `json:"refused,omitempty"` // why a connector keeps its old settings
 	Idle    []string `json:"idle,omitempty"`    // why a new connector does not work
+	Shadows []string `json:"shadows,omitempty"` // flags and variables that set keys of the request, and win over the file
 	// Differs are the settings of a comparison that are others here, with their origin.
 	Differs map[string]string `json:"differs,omitempty"`
 }
@@ -291,6 +292,7 @@ func (d *daemon) reloadAsked(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return // the caller is gone, or claybot stops
 	}
+	out.Shadows = shadows(*d.config.Load(), r.URL.Query()["key"])
 	if compares {
 		out.Differs = with.differs(*d.config.Load())
 	}
