@@ -51,11 +51,11 @@ func TestNodeDoubts(t *testing.T) {
 func TestConnectorLine(t *testing.T) {
 	at := time.Now()
 	for want, c := range map[string]overview.ConnectorStatus{
-		"starting":                           {Health: connectors.Health{State: connectors.StateStarting}},
-		"stopped by a at noon":               {Health: connectors.Health{State: connectors.StateOff, Err: "stopped by a at noon"}},
-		"off: no token":                      {Health: connectors.Health{State: connectors.StateStopped, Err: "no token"}},
-		"live" + success(at):                 {Health: connectors.Health{State: connectors.StateLive, LastOK: at}},
-		"live, but they wait":                {Health: connectors.Health{State: connectors.StateLive, LastOK: at}, Held: "they wait"},
+		"starting":                          {Health: connectors.Health{State: connectors.StateStarting}},
+		"stopped by a at noon":              {Health: connectors.Health{State: connectors.StateOff, Err: "stopped by a at noon"}},
+		"off: no token":                     {Health: connectors.Health{State: connectors.StateStopped, Err: "no token"}},
+		"live" + success(at):                {Health: connectors.Health{State: connectors.StateLive, LastOK: at}},
+		"live, but they wait":               {Health: connectors.Health{State: connectors.StateLive, LastOK: at}, Held: "they wait"},
 		"failed, but they wait: no network": {Health: connectors.Health{State: connectors.StateFailing, Err: "no network"}, Held: "they wait"},
 	} {
 		if got := connectorLine(c); got != want {
