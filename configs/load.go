@@ -59,8 +59,14 @@ func Load(path string, env func(string) (string, bool), names ...string) (Config
 	return LoadText(path, text, env, names...)
 }
 
+// ErrLarge is of a text that is larger than what is read of a file.
+var ErrLarge = fmt.Errorf("the file is larger than %d bytes", maxFile)
+
 // LoadText is Load for a text that the file at path has, or is to have.
 func LoadText(path string, text []byte, env func(string) (string, bool), names ...string) (Config, []Warning, error) {
+	if len(text) > maxFile {
+		return Config{}, nil, fmt.Errorf("configuration %s: %w", path, ErrLarge)
+	}
 	r := &reader{env: env, environ: names}
 	c, err := r.read(path, text)
 	return c, r.warnings, err
@@ -134,17 +140,14 @@ func unmeant() error {
 	return nil
 }
 
+// readFile returns the text of a file, as far as it is not too large for LoadText.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // only read from
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(text) > maxFile {
-		err = fmt.Errorf("the file is larger than %d bytes", maxFile)
-	}
-	return text, err
+	return io.ReadAll(io.LimitReader(f, maxFile+1))
 }
 
 // parse returns the mapping at the root of the only document, nil for none. Empty

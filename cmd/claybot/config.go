@@ -314,7 +314,10 @@ func (f *configFile) check(e *env, keys []string, next []byte) ([]configs.Warnin
 		}
 	}
 	c, warnings, err := f.load(e, next)
-	if err != nil {
+	switch {
+	case errors.Is(err, configs.ErrLarge):
+		return nil, configError{fmt.Errorf("nothing was changed: with this change, %w, and claybot would not read it: keep long prompts in files, see agents.default.prompt_dir", configs.ErrLarge)}
+	case err != nil:
 		return nil, err
 	}
 	fresh := slices.DeleteFunc(warnings, func(w configs.Warning) bool { return was[w.Key+": "+w.Text] })
