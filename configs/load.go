@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -140,13 +141,21 @@ func unmeant() error {
 	return nil
 }
 
-// readFile returns the text of a file, as far as it is not too large for LoadText.
+// readFile returns the text of a file, as far as it is not too large for LoadText. It waits for no pipe, and reads no
+// device, which may have no end.
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // only read from
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular() && !info.IsDir(): // reading a directory says what it is
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("is not a regular file")}
+	}
 	return io.ReadAll(io.LimitReader(f, maxFile+1))
 }
 

@@ -19,7 +19,6 @@ type fileWatch struct {
 	env     *env
 	version string   // that the last load has read; empty for no file
 	last    fileMark // at the look before
-	regular bool     // a look has found a regular file
 }
 
 // A fileMark says whether a file is being written: then it changes from look to look. Another file may
@@ -36,8 +35,7 @@ func newFileWatch(e *env, version string) *fileWatch { return &fileWatch{env: e,
 // unread is the version of a file that cannot be read.
 const unread = "unreadable"
 
-// look returns the path and the mark of the file; the empty path for one that cannot be looked at,
-// and why that is a fault: a daemon that was started with a pipe has no file.
+// look returns the path and the mark of the file; the empty path for one that cannot be looked at, and why.
 func (w *fileWatch) look() (path string, mark fileMark, err error) {
 	path, _, err = configs.Path(w.env.Config, w.env.lookup)
 	if err != nil {
@@ -49,13 +47,10 @@ func (w *fileWatch) look() (path string, mark fileMark, err error) {
 		return path, fileMark{}, nil
 	case err != nil:
 		return "", fileMark{}, err
-	case info.Mode().IsRegular():
-		w.regular = true
-		return path, fileMark{true, info.Size(), info.ModTime()}, nil
-	case w.regular:
+	case !info.Mode().IsRegular(): // reading a pipe would wait
 		return "", fileMark{}, fmt.Errorf("%s is not a regular file", path)
 	}
-	return "", fileMark{}, nil // reading a pipe would wait
+	return path, fileMark{true, info.Size(), info.ModTime()}, nil
 }
 
 // read returns the version of the file with a mark.
@@ -75,11 +70,9 @@ func (w *fileWatch) tried() {
 	path, mark, err := w.look()
 	version := unread
 	if err == nil {
-		version, err = w.read(path, mark)
+		version, _ = w.read(path, mark) // the load says why it cannot be read
 	}
-	if path != "" || err != nil { // the load says why it cannot be read
-		w.version, w.last = version, mark
-	}
+	w.version, w.last = version, mark
 }
 
 // changed reports once that the file has another text than the last load has read, and once why it
@@ -88,7 +81,7 @@ func (w *fileWatch) changed() (changed bool, err error) {
 	path, mark, err := w.look()
 	steady := mark == w.last
 	w.last = mark
-	if !steady || err == nil && path == "" {
+	if !steady {
 		return false, nil
 	}
 	version := unread
