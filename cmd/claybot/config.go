@@ -271,6 +271,9 @@ func (f *configFile) change(e *env, keys []string, next []byte) error {
 	if err != nil {
 		return err
 	}
+	if err := f.kept(e); err != nil {
+		return err
+	}
 	fmt.Fprint(e.err, warningLines(warnings))
 	made, recorded, err := f.write(keys, next)
 	if err != nil {

@@ -124,7 +124,10 @@ func (d configDesk) begin(ctx context.Context, by, version string) (*configFile,
 		return nil, err
 	}
 	f.by = by
-	if err := f.at(version); err != nil {
+	if err = f.at(version); d.config.Load().Keyed() && !configs.Sets(f.text) {
+		err = f.lost()
+	}
+	if err != nil {
 		f.unlock()
 		return nil, err
 	}

@@ -109,7 +109,10 @@ func (c configEditCmd) review(e *env, f *configFile, next []byte, answers *bufio
 		return nil, false, err
 	}
 	keys, faulty := changedKeys(f.text, next)
-	if faulty == nil {
+	switch {
+	case emptied(f.text, next):
+		faulty = errEmptied
+	case faulty == nil:
 		_, faulty = f.check(e, keys, next)
 	}
 	if faulty != nil {
