@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -91,6 +90,7 @@ type change struct {
 	Key    string    `json:"key"`
 	Before *string   `json:"before"` // null: not set
 	After  *string   `json:"after"`
+	From   string    `json:"from,omitempty"` // version of the text before it; see record
 }
 
 func written(text []byte, key string) *string {
@@ -140,11 +140,15 @@ func (f *configFile) lock(ctx context.Context) error {
 		return errors.Join(err, log.Close())
 	}
 	f.log = log
-	if err := f.read(); err != nil {
-		f.unlock()
-		return err
+	err = f.read()
+	if err == nil {
+		f.sweep()
+		err = f.settle()
 	}
-	return nil
+	if err != nil {
+		f.unlock()
+	}
+	return err
 }
 
 // unlock lets other processes change the file.
@@ -176,31 +180,6 @@ func (f *configFile) write(keys []string, next []byte) (made []change, recorded 
 	return made, recorded, err
 }
 
-// record replaces the text of the file, which is locked, and adds changes to the history, with their time
-// and author.
-func (f *configFile) record(made []change, next []byte) (recorded bool, err error) {
-	var lines []byte
-	for i := range made {
-		made[i].At, made[i].By = time.Now().UTC().Truncate(time.Second), f.by
-		line, err := json.Marshal(made[i])
-		if err != nil {
-			return false, err
-		}
-		lines = append(append(lines, line...), '\n')
-	}
-	if err := f.replace(next); err != nil {
-		return false, err
-	}
-	if end, err := f.log.Seek(-1, io.SeekEnd); err == nil && end >= 0 { // a power cut may have left half a line
-		var last [1]byte
-		if _, err := f.log.ReadAt(last[:], end); err == nil && last[0] != '\n' {
-			lines = append([]byte{'\n'}, lines...)
-		}
-	}
-	_, err = f.log.Write(lines)
-	return errors.Join(err, f.log.Sync()) == nil, nil
-}
-
 // replace replaces the text of the file, which is locked.
 func (f *configFile) replace(next []byte) error {
 	dir, err := openFolder(f.path)
@@ -223,28 +202,6 @@ func userName() string {
 }
 
 func (f *configFile) historyPath() string { return f.path + ".history" }
-
-// history returns the changes of the file, the oldest first. Lines that are damaged are left
-// out.
-func (f *configFile) history() ([]change, error) {
-	dir, err := openFolder(f.path)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.close()
-	b, err := dir.ReadFile(filepath.Base(f.historyPath()))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	var all []change
-	for line := range bytes.Lines(b) {
-		var c change
-		if json.Unmarshal(line, &c) == nil && c.Key != "" {
-			all = append(all, c)
-		}
-	}
-	return all, nil
-}
 
 type configHistoryCmd struct {
 	JSON bool `name:"json" help:"Print as JSON."`

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -28,4 +30,128 @@ func TestConfigTooLarge(t *testing.T) {
 		t.Errorf("the file has %d bytes, the history is %s, %v", len(got), history, err)
 	}
 	h.config(200, "PUT", "/config/log_level", "", `{"value":"debug"}`, nil) // for which there is room
+}
+
+// fileEnv is an env with a configuration file in a directory, and no daemon.
+func fileEnv(dir string) *env {
+	vars := map[string]string{"CLAYBOT_CONFIG": filepath.Join(dir, "claybot.yaml"), "CLAYBOT_DATA_DIR": filepath.Join(dir, "data"), "HOME": dir}
+	e := &env{cli: &cli{}, out: new(bytes.Buffer), err: new(bytes.Buffer)}
+	e.lookup = func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
+	return e
+}
+
+// After a crash between any two steps of a change, the history has it if the file does.
+func TestConfigCrash(t *testing.T) {
+	e := fileEnv(t.TempDir())
+	open := func() *configFile {
+		t.Helper()
+		f, err := e.configFile()
+		if err == nil {
+			err = f.lock(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	recorded := func(when, want string) {
+		t.Helper()
+		f, err := e.configFile() // without a lock, as config history does
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := f.history()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		for _, c := range all {
+			got += c.Key + "=" + orNone(c.After) + " "
+		}
+		if got != want {
+			t.Errorf("%s: the history is %s, want %s", when, got, want)
+		}
+	}
+	set := func(value string) {
+		t.Helper()
+		if err := (configSetCmd{Key: "log_level", Value: &value}).Run(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("debug")
+	next, value := []byte("log_level: warn\nlog: json\n"), "warn"
+	made := []change{{Key: "log_level", After: &value}, {Key: "log", After: new("json")}}
+	f := open()
+	if ok, _, err := f.announce(made); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	f.unlock()
+	recorded("before the file", "log_level=debug ")
+	set("info")
+	recorded("and the next change", "log_level=debug log_level=info ")
+	if f = open(); f.text == nil {
+		t.Fatal("the file is gone")
+	}
+	if _, _, err := f.announce(made); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.replace(next); err != nil {
+		t.Fatal(err)
+	}
+	f.unlock()
+	recorded("after the file", "log_level=debug log_level=info log_level=warn log=json ")
+	set("error")
+	const all = "log_level=debug log_level=info log_level=warn log=json log_level=error "
+	recorded("and the next change", all)
+	// Who puts an older file back does not take changes out of the history.
+	for _, text := range []string{"log_level: warn\nlog: json\n", "log_level: info\n", "log_level: debug\n"} {
+		if err := os.WriteFile(f.path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		recorded("after "+text, all)
+	}
+	// A file that cannot be replaced has no change.
+	f = open()
+	f.path = filepath.Join(f.path, "none")
+	if _, err := f.record(made, next); err == nil {
+		t.Error("a file below a file was written")
+	}
+	f.unlock()
+	recorded("after a failure", all)
+}
+
+// The next change, or start, removes what a crash has left beside the file, and nothing else.
+func TestConfigLeftovers(t *testing.T) {
+	for name, do := range map[string]func(e *env) error{
+		"change": func(e *env) error { return configSetCmd{Key: "log_level", Value: new("debug")}.Run(e) },
+		"start":  func(e *env) error { e.tidy(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			e := fileEnv(dir)
+			left := []string{nextName("claybot.yaml"), filepath.Join("claybot.secrets", nextName("telegram.token-20260102T150405.000000000"))}
+			stay := []string{"claybot.yaml", ".claybot.yaml-backup", ".claybot.yaml-configbackup", nextName("other.yaml"), "claybot.secrets/.gitignore", "claybot.secrets/telegram.token-20260102T150405.000000000"}
+			if err := os.Mkdir(filepath.Join(dir, "claybot.secrets"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range slices.Concat(left, stay) {
+				if err := os.WriteFile(filepath.Join(dir, path), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := do(e); err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range left {
+				if _, err := os.Stat(filepath.Join(dir, path)); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%s is left: %v", path, err)
+				}
+			}
+			for _, path := range stay {
+				if _, err := os.Stat(filepath.Join(dir, path)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
 }

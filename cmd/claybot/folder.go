@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -69,6 +70,32 @@ func (d folder) folder(name string) (folder, error) {
 	return folder{root, d.uid, d.gid}, err
 }
 
+// nextName is the name of the file that replaces another one, from the time.
+func nextName(name string) string {
+	return "." + name + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+}
+
+// leftovers are the files that a crash of replace has left of a name, or of any one where that is empty, and those of a
+// replace that works. Their names are of nextName, and they were written at its time.
+func (d folder) leftovers(name string) (all []string) {
+	prefix := "."
+	if name != "" {
+		prefix += name + "-"
+	}
+	entries, _ := fs.ReadDir(d.FS(), ".") // else there is nothing to do
+	for _, x := range entries {
+		at := strings.LastIndexByte(x.Name(), '-')
+		n, err := strconv.ParseInt(x.Name()[at+1:], 36, 64)
+		if err != nil || !x.Type().IsRegular() || !strings.HasPrefix(x.Name(), prefix) {
+			continue
+		}
+		if info, err := x.Info(); err == nil && info.ModTime().Sub(time.Unix(0, n)).Abs() < time.Hour {
+			all = append(all, x.Name())
+		}
+	}
+	return all
+}
+
 // replace replaces a file at once: a crash leaves the old text or the new one. A new file is
 // for its owner alone; another one keeps its mode.
 func (d folder) replace(name string, text []byte) (err error) {
@@ -76,7 +103,7 @@ func (d folder) replace(name string, text []byte) (err error) {
 	if info, err := d.Lstat(name); err == nil {
 		mode = info.Mode().Perm()
 	}
-	next := "." + name + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	next := nextName(name)
 	f, err := d.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

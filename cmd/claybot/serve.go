@@ -47,6 +47,7 @@ func (serveCmd) Run(e *env) error {
 		d.greet = func(text string) { fmt.Fprint(w, text) }
 	}
 	d.env = e
+	e.tidy()
 	stopReload := d.reloadOnHangup(ctx, e)
 	defer stopReload()
 	stopProbes := d.probeAtRest(ctx)
