@@ -42,7 +42,10 @@ func (w Warning) Group() string {
 }
 
 // Concerns reports whether the warning is about a key, a key below it, or a group around it.
-func (w Warning) Concerns(key string) bool { return within(w.Key, key) || within(key, w.Key) }
+func (w Warning) Concerns(key string) bool {
+	key = fitKey(key)
+	return within(w.Key, key) || within(key, w.Key)
+}
 
 // Unapplied is a warning about a setting that only a restart applies: what held
 // before holds still.
@@ -132,9 +135,29 @@ type place struct {
 
 // sub is the place of a key within the group at p.
 func (p place) sub(name string, line int) place {
-	path := joinPath(p.path, name)
-	name = strings.Trim(quote(name), `"`) // fit for a message
-	return place{file: p.file, line: line, key: joinPath(p.key, name), path: path}
+	return place{file: p.file, line: line, key: joinPath(p.key, fit(name)), path: joinPath(p.path, name)}
+}
+
+// fit returns the name of a key as messages have it.
+func fit(name string) string {
+	return strings.Trim(quote(name), `"`)
+}
+
+// fitKey is fit for all names of a key.
+func fitKey(key string) string {
+	names := strings.Split(key, ".")
+	for i, name := range names {
+		names[i] = fit(name)
+	}
+	return strings.Join(names, ".")
+}
+
+// ShownKey returns what was given as a key for messages: without what looks like a secret.
+func ShownKey(key string) string {
+	if shapes.MatchString(key) { // which may have dots
+		return secretLike
+	}
+	return fitKey(key)
 }
 
 // String is the place as a sentence begins with it.
@@ -279,11 +302,14 @@ func secretive(v string) bool {
 	return platforms.TelegramToken.MatchString(v)
 }
 
+// secretLike stands for what is not shown.
+const secretLike = "a value that looks like a secret"
+
 // quote shows a refused value: at most 80 characters, control characters
 // escaped, and nothing that looks like a token.
 func quote(v string) string {
 	if secretive(v) {
-		return "a value that looks like a secret"
+		return secretLike
 	}
 	if runes := []rune(v); len(runes) > 80 {
 		v = string(runes[:80]) + "…"

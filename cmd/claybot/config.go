@@ -142,7 +142,7 @@ func (e *env) values(key string) ([]shownKey, error) {
 }
 
 func noSuchKey(key string) error {
-	text := fmt.Sprintf("there is no key %q; claybot config show lists them", key)
+	text := fmt.Sprintf("there is no key %q; claybot config show lists them", configs.ShownKey(key))
 	if near := configs.NearestKey(key); near != "" {
 		text += "; did you mean " + near + "?"
 	}

@@ -325,7 +325,7 @@ func referenced(key, value string) error {
 	if strings.Contains(value, configs.Hidden) {
 		return usageError{fmt.Errorf("the value has %s, which stands for what is not shown; write the whole value", configs.Hidden)}
 	}
-	if configs.IsSecret(key) && !configs.Known(key) { // its name looks like that of one
+	if (configs.IsSecret(key) || configs.ShownKey(key) != key) && !configs.Known(key) { // it is, or is named like, a secret
 		return noSuchKey(key)
 	}
 	if configs.IsSecret(key) && !strings.HasPrefix(value, "env:") && !strings.HasPrefix(value, "file:") {
