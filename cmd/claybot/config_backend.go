@@ -250,7 +250,7 @@ func (d configDesk) RevertConfig(ctx context.Context, n int, by, version string)
 		return out, configProblem("", err)
 	}
 	defer f.unlock()
-	key, next, err := f.reverted(n)
+	key, next, err := f.reverted(&n)
 	if err == nil {
 		out, err = d.finish(ctx, f, key, next, true)
 	}

@@ -228,7 +228,7 @@ func (c configHistoryCmd) Run(e *env) error {
 }
 
 type configRevertCmd struct {
-	N int `arg:"" optional:"" help:"Number of the change in claybot config history. Default: the newest."`
+	N *int `arg:"" optional:"" help:"Number of the change in claybot config history. Default: the newest, which may be a revert itself."`
 }
 
 // Run puts the value before a change back, unless the key has been changed again since.
@@ -252,15 +252,16 @@ var errNoChange = errors.New("there is no such change; claybot config history li
 // A pastError is of a change that cannot be undone any more.
 type pastError struct{ error }
 
-// reverted returns the key of a change of the history, and the text of the file without it. 0 is
-// the newest change.
-func (f *configFile) reverted(n int) (key string, next []byte, err error) {
+// reverted returns the key of a change of the history, and the text of the file without it. Without a
+// number, it is the newest change.
+func (f *configFile) reverted(number *int) (key string, next []byte, err error) {
 	all, err := f.history()
 	if err != nil {
 		return "", nil, err
 	}
-	if n == 0 {
-		n = len(all)
+	n := len(all)
+	if number != nil {
+		n = *number
 	}
 	if n < 1 || n > len(all) {
 		return "", nil, usageError{errNoChange}
