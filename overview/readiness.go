@@ -11,11 +11,12 @@ import (
 
 // Ready reports whether the member is ready, or else what is missing, as Unready does.
 func (o *Monitor) Ready() (bool, string) {
-	f := o.Unready()
+	f, _ := o.Unready()
 	return f.Code == "", f.Text
 }
 
-// Unready returns what keeps the member from being ready, with its code and without a next step; the zero Finding if
+// Unready returns what keeps the member from being ready, with its code and without a next step, and the connector
+// that does, if one does; the zero Finding if
 // it is ready. It is when every connector has
 // succeeded once and within connectors.LiveWithin, or stands by for a live member, none has
 // stopped that works on no other member or has waited long for a message to be stored, or for a
@@ -23,9 +24,9 @@ func (o *Monitor) Ready() (bool, string) {
 // healthy and parking is not full. Before Run nothing is ready. A single unusable agent does
 // not count, nor does a failure that is shorter, nor a connector that came or was replaced within
 // that time and has not succeeded yet; Status reports them.
-func (o *Monitor) Unready() Finding {
-	missing := func(what, code, text string) Finding {
-		return Finding{What: what, Level: LevelProblem, Code: code, Text: text}
+func (o *Monitor) Unready() (f Finding, by *ConnectorStatus) {
+	missing := func(what, code, text string) (Finding, *ConnectorStatus) {
+		return Finding{What: what, Level: LevelProblem, Code: code, Text: text}, by
 	}
 	_, full := o.Parked.Totals()
 	switch {
@@ -40,10 +41,11 @@ func (o *Monitor) Unready() Finding {
 	}
 	for _, c := range o.health() {
 		if why := o.lacking(c); why != "" {
+			by = &c
 			return missing(c.Name, RefusalCode(c.Refusal), "connector "+c.Name+why)
 		}
 	}
-	return Finding{}
+	return Finding{}, nil
 }
 
 // RefusalCode is the code of a connector that does not work: what its platform refuses for good, or else, and for nil,

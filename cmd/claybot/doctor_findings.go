@@ -78,13 +78,16 @@ func (d *daemon) findings(st overview.Status) []overview.Finding {
 
 // readiness reports whether this member is ready, or else what is missing, with its code and next step.
 func (d *daemon) readiness() (ok bool, missing web.Problem) {
-	f := d.system.Overview.Unready()
+	f, by := d.system.Overview.Unready()
 	if f.Code == "" {
 		return true, missing
 	}
 	l := &findingList{hide: strings.NewReplacer(hidden(*d.config.Load())...)}
+	if by != nil { // the code and the next step are those of the status
+		d.connectorFindings(l, *by)
+	}
 	l.wrong(f.What, f.Part, f.Level, f.Code, f.Text, "")
-	f = l.all[0]
+	f.Text, f.Code, f.Next = l.all[len(l.all)-1].Text, l.all[0].Code, l.all[0].Next
 	return false, web.Problem{Code: f.Code, Message: fmt.Sprintf("not ready: %s (%s).", strings.TrimRight(f.Text, "."), f.Code), Fix: "Next step: " + f.Next}
 }
 
