@@ -73,6 +73,7 @@ func (c doctorCmd) look(e *env) *doctor {
 	d.config, d.hide = config, strings.NewReplacer(hidden(config)...)
 	d.settings(e, warnings)
 	d.examine(context.Background())
+	d.once()
 	return d
 }
 

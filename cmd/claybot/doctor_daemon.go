@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	api "github.com/claybot/claybot/client"
 	"github.com/claybot/claybot/overview"
@@ -23,18 +25,30 @@ func (d *doctor) daemon(ctx context.Context) bool {
 	}
 	before := len(d.all)
 	for _, f := range st.Findings {
-		if f.What == "configuration" || f.Code == "mcp-program-missing" || f.Code == "skills-missing" || f.Code == "route-dead" && !d.config.Storage.Shared() {
-			continue // another check says so
+		if f.Code == "route-dead" && !d.config.Storage.Shared() {
+			continue // another check names the routes
 		}
-		checking := d.what
-		d.what = checking + ": " + f.What
+		d.what = ofDaemon + f.What
 		d.say(f.Code, f.Level, f.Text, f.Next)
-		d.what = checking
 	}
+	d.what = "daemon"
 	if len(d.all) == before {
 		d.ok("it answers, and its connectors work")
 	}
 	return true
+}
+
+// ofDaemon begins the names of findings of the daemon.
+const ofDaemon = "daemon: "
+
+// once leaves out what the daemon says of a cause that a check of the doctor has found as well.
+func (d *doctor) once() {
+	all := slices.Clone(d.all)
+	d.all = slices.DeleteFunc(d.all, func(f finding) bool {
+		return strings.HasPrefix(f.What, ofDaemon) && slices.ContainsFunc(all, func(own finding) bool {
+			return !strings.HasPrefix(own.What, ofDaemon) && own.Code == f.Code && strings.Contains(f.Text, strings.TrimPrefix(own.Text, own.What+": "))
+		})
+	})
 }
 
 // status returns what the daemon says of itself.

@@ -183,7 +183,7 @@ func (d *daemon) test(ctx context.Context, n nodes.View) (done web.NodeDone, err
 	case nodes.Relay:
 		done.Text, err = sinkAnswer(ctx, sinksOf(*d.config.Load())["sink "+n.Name])
 	default:
-		v, verifies := d.roster.of(n.Name).(connectors.Verifier)
+		v, verifies := d.configured(n.Name).(connectors.Verifier)
 		if !verifies { // it went just now
 			return done, storage.ErrNotFound
 		}
@@ -201,6 +201,16 @@ func (d *daemon) test(ctx context.Context, n nodes.View) (done web.NodeDone, err
 		done.Text = err.Error()
 	}
 	return done, nil
+}
+
+// configured returns the connector of a name, or where that keeps its old settings, another one with those of the
+// configuration, which does not run.
+func (d *daemon) configured(name string) connectors.Connector {
+	c := *d.config.Load()
+	if s, there := c.Connectors.Instance(name); there && d.config.keeps(name) != "" {
+		return d.make(c, configs.Instance{Name: name, Settings: s})
+	}
+	return d.roster.of(name)
 }
 
 // testServer connects a server now that waits for its next try, and waits for the result.

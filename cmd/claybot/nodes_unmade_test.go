@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
 )
@@ -63,7 +65,7 @@ func TestUnmadeNodes(t *testing.T) {
 // A connector that keeps its old settings says so, with what to do, though it runs.
 func TestKeptNode(t *testing.T) {
 	h := startDaemon(t, "model: demo\n", nil)
-	status := keptStatus("terminal", "the token is wrong")
+	status := keptStatus("terminal", &connectors.PermanentError{Err: errors.New("the token is wrong")})
 	kept := []overview.SettingStatus{status}
 	h.daemon.config.kept.Store(&kept)
 	n, err := nodeDesk{h.daemon}.node(h.ctx, nodes.Key{Kind: nodes.Connector, Name: "terminal"})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ func (d *daemon) connect(ctx context.Context, c configs.Config) (refused []overv
 	why := d.verify(ctx, next)
 	for _, name := range slices.Sorted(maps.Keys(why)) {
 		if _, there := d.instances[name]; !there {
-			idle = append(idle, "The connector "+name+" does not work: "+strings.TrimPrefix(why[name], name+": "))
+			idle = append(idle, "The connector "+name+" does not work: "+strings.TrimPrefix(why[name].Error(), name+": "))
 			delete(why, name)
 		}
 	}
@@ -50,11 +51,11 @@ func (d *daemon) connect(ctx context.Context, c configs.Config) (refused []overv
 	var present []connectors.Connector
 	for _, i := range all {
 		use := next[i.Name]
-		if cause := why[i.Name]; cause != "" {
+		if cause := why[i.Name]; cause != nil {
 			refused = append(refused, keptStatus(i.Name, cause))
 			was, there := d.instances[i.Name]
 			if use = was; !there {
-				use = instance{offConnector{i.Name, cause}, i.Settings}
+				use = instance{offConnector{i.Name, cause.Error()}, i.Settings}
 			}
 		}
 		instances[i.Name] = use
@@ -81,29 +82,30 @@ func (d *daemon) wanted(c configs.Config, all []configs.Instance) map[string]ins
 
 // spare notes why new connectors cannot have an account that another one keeps, because its own
 // new settings were refused. Each that is refused for that may keep an account as well.
-func (d *daemon) spare(next map[string]instance, why map[string]string) {
+func (d *daemon) spare(next map[string]instance, why map[string]*connectors.PermanentError) {
 	for again := true; again; {
 		again = false
 		for name, n := range next {
-			if holder := d.holder(n, why); why[name] == "" && d.instances[name].Connector != n.Connector && holder != "" {
-				why[name], again = "the connector "+holder+" still has that account", true
+			if holder := d.holder(n, why); why[name] == nil && d.instances[name].Connector != n.Connector && holder != "" {
+				why[name], again = &connectors.PermanentError{Err: errors.New("the connector " + holder + " still has that account")}, true
 			}
 		}
 	}
 }
 
-// keptStatus says that a connector keeps its old settings.
-func keptStatus(name, cause string) overview.SettingStatus {
+// keptStatus says that a connector keeps its old settings, and why, with the code and the next step that the doctor
+// has for the same refusal.
+func keptStatus(name string, cause *connectors.PermanentError) overview.SettingStatus {
 	return overview.SettingStatus{
 		Connector: name,
-		Text:      fmt.Sprintf("connector %s goes on with its old settings, because the new ones were refused: %s", name, strings.TrimPrefix(cause, name+": ")),
-		Next:      "correct the new ones before claybot restarts: then it has no others", Off: true, Code: "credential-refused",
+		Text:      fmt.Sprintf("connector %s goes on with its old settings, because the new ones were refused: %s; after a restart it has no others", name, strings.TrimPrefix(cause.Err.Error(), name+": ")),
+		Next:      cmp.Or(cause.Fix, nextOf(overview.RefusalCode(cause))), Off: true, Code: overview.RefusalCode(cause),
 	}
 }
 
 // holder returns the connector that keeps its old settings and with them an account of i; empty
 // for none.
-func (d *daemon) holder(i instance, why map[string]string) string {
+func (d *daemon) holder(i instance, why map[string]*connectors.PermanentError) string {
 	for name := range why {
 		was, there := d.instances[name]
 		if there && slices.ContainsFunc(was.settings.Accounts(), func(a string) bool { return slices.Contains(i.settings.Accounts(), a) }) {
@@ -115,10 +117,10 @@ func (d *daemon) holder(i instance, why map[string]string) string {
 
 // verify returns why connectors that are new, or would replace one that works, do not work, by name:
 // their credentials are refused, or cannot be right. It asks all platforms at a time; none at the start.
-func (d *daemon) verify(ctx context.Context, next map[string]instance) (why map[string]string) {
+func (d *daemon) verify(ctx context.Context, next map[string]instance) (why map[string]*connectors.PermanentError) {
 	ctx, cancel := context.WithTimeout(ctx, d.patience)
 	defer cancel()
-	why = make(map[string]string)
+	why = make(map[string]*connectors.PermanentError)
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	for name, n := range next {
@@ -132,7 +134,7 @@ func (d *daemon) verify(ctx context.Context, next map[string]instance) (why map[
 			if errors.As(v.Verify(ctx), &permanent) { // otherwise it turns out later
 				mu.Lock()
 				defer mu.Unlock()
-				why[name] = permanent.Error()
+				why[name] = permanent
 			}
 		})
 	}
