@@ -105,6 +105,9 @@ func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybo
 	}
 	if o.People.ReadsCauses(agent, m) {
 		fmt.Fprintf(&b, "- agent: `%s`\n", agent.ID)
+		for _, line := range o.findingLines(ctx) {
+			b.WriteString("- " + line + "\n")
+		}
 	}
 	limits, err := o.Profiles.Permissions(ctx, agent)
 	if err != nil {
@@ -114,6 +117,26 @@ func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybo
 		b.WriteString("- " + line + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// mostFindings is how many findings /status lists.
+const mostFindings = 5
+
+// findingLines are what operators read in /status of what does not work.
+func (o *Answers) findingLines(ctx context.Context) (lines []string) {
+	all, err := o.monitor.Findings(ctx)
+	if err != nil {
+		o.Log.Warn("failed to list what does not work for /status", "err", err)
+	}
+	v := texts.Of(ctx)
+	all = faults(all)
+	for _, f := range all[:min(len(all), mostFindings)] {
+		lines = append(lines, v.FindingLine(f.What, f.Text, f.Next, f.Code))
+	}
+	if more := len(all) - len(lines); more > 0 {
+		lines = append(lines, v.Say(texts.MoreFindings, more))
+	}
+	return lines
 }
 
 // privacy answers /privacy.

@@ -53,5 +53,17 @@ func (v Voice) FindingTold(p Part, means, cause, next string) string {
 	return strings.Join(lines, "\n")
 }
 
+// MoreFindings says how many findings /status leaves out.
+const MoreFindings = "claybot status shows %d more"
+
+// FindingLine shows an operator one finding of a list, with its code.
+func (v Voice) FindingLine(what, cause, next, code string) string {
+	lines := []string{connectors.Literal(what+": "+cause, causeMost) + " " + connectors.Literal("["+code+"]", causeMost)}
+	if next != "" {
+		lines = append(lines, v.Say("Next step: %s", connectors.Literal(next, nextMost)))
+	}
+	return strings.Join(lines, "\n  ")
+}
+
 // FindingOver tells an operator that a part works again.
 func (v Voice) FindingOver(p Part) string { return v.Say("%s works again.", v.part(p)) }

@@ -49,6 +49,30 @@ func (b *setupBench) operatorReads(t *testing.T) (all []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
+	d, _ := b.runs(ctx, t)
+	for range 2 { // notices of connectors that stop come by themselves
+		d.probe(ctx, 0)
+		d.system.Look(ctx)
+	}
+	for len(all) == 0 && ctx.Err() == nil {
+		page, err := d.stores.db.OutgoingPage(ctx, storage.OutgoingQuery{Limit: 50})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range page {
+			if o.Kind == claybot.OutgoingNotice {
+				all = append(all, o.Text)
+			}
+		}
+		connectors.Sleep(ctx, 20*time.Millisecond)
+	}
+	return all
+}
+
+// runs runs a daemon with the set-up, to which an operator has written, until the test ends. It reads the file
+// while it runs if it could not start with it.
+func (b *setupBench) runs(ctx context.Context, t *testing.T) (*daemon, *client) {
+	t.Helper()
 	e := b.at(new(bytes.Buffer), new(bytes.Buffer))
 	e.cli = new(cli)
 	e.Config = b.path
@@ -87,21 +111,5 @@ func (b *setupBench) operatorReads(t *testing.T) (all []string) {
 		b.write(t, "claybot.yaml", string(file))
 		d.reload(ctx, e, false)
 	}
-	for range 2 { // notices of connectors that stop come by themselves
-		d.probe(ctx, 0)
-		d.system.Look(ctx)
-	}
-	for len(all) == 0 && ctx.Err() == nil {
-		page, err := d.stores.db.OutgoingPage(ctx, storage.OutgoingQuery{Limit: 50})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range page {
-			if o.Kind == claybot.OutgoingNotice {
-				all = append(all, o.Text)
-			}
-		}
-		connectors.Sleep(ctx, 20*time.Millisecond)
-	}
-	return all
+	return d, client
 }

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
+)
+
+// A brokenRun is a set-up with which a daemon runs and something does not work.
+type brokenRun struct {
+	brokenSetup
+	later  string                            // the file that the running daemon reads
+	change func(*testing.T, *setupBench)     // of the running daemon, before it reads the file again
+	asks   func(*testing.T, *daemon, string) // what else says the same, with the code
+
+}
+
+var brokenRuns = []brokenRun{
+	{brokenSetup: brokenSetup{name: "a token that Telegram refuses at the start", env: map[string]string{"TELEGRAM_BOT_TOKEN": "1234567:FAKE-another-token-for-the-tests"}, breaks: withTelegram(nil), code: "credential-refused", next: "get the token from @BotFather"}},
+	{brokenSetup: brokenSetup{name: "a token that Telegram refuses later", env: map[string]string{"OTHER": "1234567:FAKE-another-token-for-the-tests"}, breaks: withTelegram(nil), code: "credential-refused", next: "get the token from @BotFather"}, later: "telegram: {token: 'env:OTHER'}\n", asks: testsConnector},
+	{brokenSetup: brokenSetup{name: "a port that is taken", file: "language: en\n", breaks: func(t *testing.T, b *setupBench) { b.env["CLAYBOT_HTTP_ADDR"] = takenAddress(t) }, code: "http-unusable", next: "set CLAYBOT_HTTP_ADDR to another one"}},
+}
+
+// testsConnector looks at what the test of Telegram says.
+func testsConnector(t *testing.T, d *daemon, _ string) {
+	n, err := nodeDesk{d}.node(t.Context(), keyOfConnector("telegram"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, err := d.test(t.Context(), n); err != nil || done.OK || !strings.Contains(done.Text, "refused") {
+		t.Errorf("the test of the connector says %+v, %v", done, err)
+	}
+}
+
+// A cause has the same code and the same next step in the status, the doctor, the answer to /status and the
+// readiness, and it is there once.
+func TestOneCauseOneCode(t *testing.T) {
+	for _, x := range brokenRuns {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			t.Cleanup(cancel)
+			b := newSetupBench(t, x.brokenSetup)
+			d, client := b.runs(ctx, t)
+			if x.change != nil {
+				x.change(t, b)
+			}
+			if x.later != "" {
+				b.write(t, "claybot.yaml", x.later)
+			}
+			if x.later != "" || x.change != nil {
+				d.reload(ctx, d.env, false)
+			}
+			d.probe(ctx, 0)
+			var st overview.Status
+			for st.Findings = nil; len(st.Findings) == 0 && ctx.Err() == nil; connectors.Sleep(ctx, 10*time.Millisecond) {
+				if err := client.call(ctx, "GET", "/status", nil, &st); err != nil {
+					t.Fatal(err)
+				}
+			}
+			said := map[string][]overview.Finding{"status": st.Findings}
+			for what, flags := range map[string][]string{"doctor": nil, "doctor --online": online} {
+				for _, f := range bads(b.doctor(t, flags...)) {
+					said[what] = append(said[what], overview.Finding{What: f.What, Code: f.Code, Text: f.Text, Next: f.Next})
+				}
+			}
+			if ok, why := d.readiness(); !ok {
+				said["readiness"] = []overview.Finding{{Code: why.Code, Next: strings.TrimPrefix(why.Fix, "Next step: ")}}
+			}
+			for what, all := range said {
+				all = slices.DeleteFunc(all, func(f overview.Finding) bool { return ambient[f.Code] || f.What == "limits" })
+				if len(all) != 1 || all[0].Code != x.code || !strings.HasPrefix(all[0].Next, x.next) || all[0].Next != said["status"][0].Next {
+					t.Errorf("the %s says %+v, want %s → %s once", what, all, x.code, x.next)
+				}
+			}
+			var out bytes.Buffer
+			_ = (&talk{client: client, out: &out, errs: &out}).once(ctx, "/status") // it says what it does
+			if want := "[" + x.code + "]"; !strings.Contains(unmarked(out.String()), want) || strings.Contains(out.String(), "FAKE") {
+				t.Errorf("the chat has no %s: %s", want, &out)
+			}
+			if x.asks != nil {
+				x.asks(t, d, x.code)
+			}
+		})
+	}
+}
+
+// ambient are the codes about the machine and about the demo model.
+var ambient = map[string]bool{"model-demo": true, "disk-full": true, "disk-low": true, "disk-slow": true}
