@@ -14,6 +14,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,8 @@ const (
 type Config struct {
 	// Addr is host:port, Off, or empty for DefaultAddr. Port 0 chooses a free one.
 	Addr string
+	// Setting is how the operator sets Addr; empty: CLAYBOT_HTTP_ADDR.
+	Setting string
 	// Hosts are additional names by which browsers may reach the page, with the port unless
 	// it is the standard one.
 	Hosts []string
@@ -220,7 +223,7 @@ func (s *Server) page(ctx context.Context) {
 			err = s.opened(ctx, l, first)
 		}
 		if err != nil && ctx.Err() == nil {
-			sentence := listenSentence("web page", settingAddr, s.cfg.Addr, DefaultAddr, err)
+			sentence := listenSentence("web page", cmp.Or(s.cfg.Setting, SettingAddr), s.cfg.Addr, DefaultAddr, err)
 			s.pulse.Fail(sentence)
 			if sentence != said {
 				said = sentence
@@ -309,21 +312,21 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, cert *certificat
 	return nil
 }
 
-// Listenable returns an error with the next step if the page cannot listen at addr. It listens for a
-// moment.
-func Listenable(ctx context.Context, addr string) error {
+// Listenable returns an error with the next step if the page cannot listen at the addr of a setting. It
+// listens for a moment.
+func Listenable(ctx context.Context, addr, setting string) error {
 	l, err := new(net.ListenConfig).Listen(ctx, network(addr), addr)
 	if err == nil {
 		err = l.Close()
 	}
 	if err != nil {
-		return errors.New(listenSentence("web page", settingAddr, addr, DefaultAddr, err))
+		return errors.New(listenSentence("web page", setting, addr, DefaultAddr, err))
 	}
 	return nil
 }
 
-// settingAddr is the setting that says where the page is.
-const settingAddr = "CLAYBOT_HTTP_ADDR"
+// SettingAddr is the variable that says where the page is.
+const SettingAddr = "CLAYBOT_HTTP_ADDR"
 
 // listenSentence explains why a listener does not listen at the address that a setting
 // has, and how to fix it.

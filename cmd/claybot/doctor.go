@@ -232,12 +232,27 @@ func (d *doctor) settings(e *env, warnings []configs.Warning) {
 // page checks whether the page can listen at its address, unless a daemon does.
 func (d *doctor) page(ctx context.Context) bool {
 	if addr := d.config.HTTP.Addr; d.holder == "" && addr != configs.Off {
-		if err := web.Listenable(ctx, addr); err != nil {
+		if err := web.Listenable(ctx, addr, addrSetting(d.config)); err != nil {
 			text, next, _ := strings.Cut(err.Error(), "; ")
 			d.problem("http-unusable", text, next)
 		}
 	}
 	return true
+}
+
+// addrSetting is how the operator has set the address of the page.
+func addrSetting(c configs.Config) string {
+	const key = "http.addr"
+	for _, v := range c.Value(key) {
+		switch {
+		case v.Origin == configs.OriginDefault:
+		case strings.HasPrefix(v.Origin, c.Source.File+":"):
+			return key
+		default:
+			return v.Origin // a variable or a flag
+		}
+	}
+	return web.SettingAddr
 }
 
 // tasks checks the files of the tasks of a data directory.

@@ -25,6 +25,10 @@ var brokenRuns = []brokenRun{
 	{brokenSetup: brokenSetup{name: "a token that Telegram refuses at the start", env: map[string]string{"TELEGRAM_BOT_TOKEN": "1234567:FAKE-another-token-for-the-tests"}, breaks: withTelegram(nil), code: "credential-refused", next: "get the token from @BotFather"}},
 	{brokenSetup: brokenSetup{name: "a token that Telegram refuses later", env: map[string]string{"OTHER": "1234567:FAKE-another-token-for-the-tests"}, breaks: withTelegram(nil), code: "credential-refused", next: "get the token from @BotFather"}, later: "telegram: {token: 'env:OTHER'}\n", asks: testsConnector},
 	{brokenSetup: brokenSetup{name: "a port that is taken", file: "language: en\n", breaks: func(t *testing.T, b *setupBench) { b.env["CLAYBOT_HTTP_ADDR"] = takenAddress(t) }, code: "http-unusable", next: "set CLAYBOT_HTTP_ADDR to another one"}},
+	{brokenSetup: brokenSetup{name: "a port of the file that is taken", breaks: func(t *testing.T, b *setupBench) {
+		delete(b.env, "CLAYBOT_HTTP_ADDR")
+		b.write(t, "claybot.yaml", "http: {addr: '"+takenAddress(t)+"'}\n")
+	}, code: "http-unusable", next: "set http.addr to another one"}},
 }
 
 // testsConnector looks at what the test of Telegram says.
