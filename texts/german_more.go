@@ -127,6 +127,7 @@ var germanMore = map[string]string{
 	"The process on %s":            "Der Prozess auf %s",
 	"The configuration":            "Die Konfiguration",
 
+	"the configuration file does not exist":                            "die Konfigurationsdatei gibt es nicht",
 	"the configuration file cannot be read":                            "die Konfigurationsdatei lässt sich nicht lesen",
 	"the configuration file is not a YAML text":                        "die Konfigurationsdatei ist kein YAML-Text",
 	"the file has a key that claybot does not know":                    "die Datei hat einen Schlüssel, den claybot nicht kennt",

@@ -48,7 +48,7 @@ func (w *fileWatch) look() (path string, mark fileMark, err error) {
 	case err != nil:
 		return "", fileMark{}, err
 	case !info.Mode().IsRegular(): // reading a pipe would wait
-		return "", fileMark{}, fmt.Errorf("%s is not a regular file", path)
+		return "", fileMark{}, fmt.Errorf("%s %w", path, errIrregular)
 	}
 	return path, fileMark{true, info.Size(), info.ModTime()}, nil
 }

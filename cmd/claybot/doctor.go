@@ -36,6 +36,7 @@ type doctor struct {
 	what   string        // the check at work
 	holder string        // the process that uses the data directory
 	opened bool          // the data directory exists and can be used
+	unused bool          // the daemon goes on with other settings, because the file is gone or has none
 	moves  *people.Moves // the new ids of chats; nil: none are known
 	all    []finding
 	done   []mended // before this look
@@ -67,7 +68,7 @@ func (c doctorCmd) look(e *env) *doctor {
 	d.engine, _ = e.lookup("DOCKER_HOST")
 	config, warnings, err := e.load()
 	if err != nil {
-		d.problem(configCode(err), err.Error(), "")
+		d.problem(configCode(err), err.Error()+" (nothing else was checked)", "")
 		return d
 	}
 	d.config, d.hide = config, strings.NewReplacer(hidden(config)...)
@@ -80,22 +81,23 @@ func (c doctorCmd) look(e *env) *doctor {
 // examine runs all checks that apply. A check that returns false ends its row: those that
 // follow would have nothing to look at.
 func (d *doctor) examine(ctx context.Context) {
-	type check struct {
-		what string
-		look func(context.Context) bool
-	}
-	own := []check{{"histories", d.histories}, {"claybot.db", d.sqlite}, {"budgets", d.budgets}, {"chats", d.chats}, {"routes", d.routes}, {"outbox", d.outbox}}
-	var shared []check // of the database, whatever the data directory is
+	own := []doctorCheck{{"histories", d.histories}, {"claybot.db", d.sqlite}, {"budgets", d.budgets}, {"chats", d.chats}, {"routes", d.routes}, {"outbox", d.outbox}}
+	var shared []doctorCheck // of the database, whatever the data directory is
 	if d.config.Storage.Shared() {
-		own, shared = nil, []check{{"database", d.database}}
+		own, shared = nil, []doctorCheck{{"database", d.database}}
 	}
-	for _, row := range [][]check{
-		append([]check{
+	d.rows(ctx, [][]doctorCheck{
+		append([]doctorCheck{
 			{"data directory", d.directory}, {"daemon", d.daemon}, {"last end", d.lastEnd}, {"limits", d.limits}, {"disk", d.space}, {"writing", d.writing}, {"file modes", d.modes},
 		}, own...),
 		shared,
 		{{"copies", d.copies}},
 		{{"tokens", d.tokens}},
+	})
+	if d.unused {
+		return
+	}
+	d.rows(ctx, [][]doctorCheck{
 		{{"files", d.files}},
 		{{"web page", d.page}},
 		{{"time zones", d.zones}},
@@ -107,7 +109,18 @@ func (d *doctor) examine(ctx context.Context) {
 		{{"connectors", d.instances}},
 		{{"model", d.model}},
 		{{"services", d.services}},
-	} {
+	})
+}
+
+// A doctorCheck is a check of the doctor. It reports whether those that follow in its row have something to
+// look at.
+type doctorCheck struct {
+	what string
+	look func(context.Context) bool
+}
+
+func (d *doctor) rows(ctx context.Context, all [][]doctorCheck) {
+	for _, row := range all {
 		for _, c := range row {
 			d.what = c.what
 			limited, cancel := context.WithTimeout(ctx, doctorTime)

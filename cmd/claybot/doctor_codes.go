@@ -47,7 +47,7 @@ func configCode(err error) string {
 		return "config-missing"
 	case errors.Is(err, configs.ErrMisnamed):
 		return "config-misnamed"
-	case errors.As(err, new(*fs.PathError)):
+	case errors.As(err, new(*fs.PathError)), errors.Is(err, errIrregular):
 		return "config-unreadable"
 	}
 	return "config-refused"
@@ -76,7 +76,7 @@ func (d *doctor) refused(err error) bool {
 	return d.problem("connector-failing", reason(err), keepsTrying)
 }
 
-const correctConfig = "correct it, then run: claybot doctor (nothing else was checked)"
+const correctConfig = "correct it, then run: claybot doctor"
 
 // doctorCodes are the codes of all findings; docs/doctor.md lists them.
 var doctorCodes = []doctorCode{
@@ -84,7 +84,7 @@ var doctorCodes = []doctorCode{
 
 	{"fix-failed", "claybot doctor --fix could not mend a finding", "do the next step of the finding by hand", false},
 
-	{"config-missing", "the configuration file that you named does not exist", "create it with: claybot config init, or name another one with -c", false},
+	{"config-missing", "the configuration file does not exist", "create it with: claybot config init, or name another one with -c", inChats},
 	{"config-misnamed", "the configuration file has a name that claybot does not read", correctConfig, false},
 	{"config-unreadable", "the configuration file cannot be read", "let this user read it, or name another file with -c", inChats},
 	{"config-not-yaml", "the configuration file is not a YAML text", correctConfig, inChats},

@@ -24,6 +24,9 @@ func (d *doctor) daemon(ctx context.Context) bool {
 		return d.warn("daemon-silent", "it does not answer: "+err.Error(), "see its log; claybot healthcheck asks it again")
 	}
 	before := len(d.all)
+	d.unused = !d.config.Keyed() && slices.ContainsFunc(st.Findings, func(f overview.Finding) bool {
+		return f.What == "configuration" && (f.Code == "config-missing" || f.Code == "config-refused")
+	})
 	for _, f := range st.Findings {
 		if f.Code == "route-dead" && !d.config.Storage.Shared() {
 			continue // another check names the routes

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +31,17 @@ var brokenRuns = []brokenRun{
 		delete(b.env, "CLAYBOT_HTTP_ADDR")
 		b.write(t, "claybot.yaml", "http: {addr: '"+takenAddress(t)+"'}\n")
 	}, code: "http-unusable", next: "set http.addr to another one"}},
+	{brokenSetup: brokenSetup{name: "a file that is gone", file: "limits: {runs_per_minute: 7}\n", code: "config-missing", next: "create it with: claybot config init"}, change: func(t *testing.T, b *setupBench) {
+		if err := os.Remove(b.path); err != nil {
+			t.Fatal(err)
+		}
+	}},
+	{brokenSetup: brokenSetup{name: "a file without a key", file: "limits: {runs_per_minute: 7}\n", code: "config-refused", next: "correct it, then run: claybot doctor"}, later: "# nothing\n"},
+	{brokenSetup: brokenSetup{name: "a folder instead of the file", file: "limits: {runs_per_minute: 7}\n", code: "config-unreadable", next: "let this user read it"}, change: func(t *testing.T, b *setupBench) {
+		if err := errors.Join(os.Remove(b.path), os.Mkdir(b.path, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}},
 }
 
 // testsConnector looks at what the test of Telegram says.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/platforms"

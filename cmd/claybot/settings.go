@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -154,7 +155,7 @@ func (s *settings) reload(e *env, emptied bool, before func(configs.Config)) (re
 	next, _, err := e.load()
 	hideAlso(s.log, next)
 	if was := s.Load(); err == nil && was.Keyed() && !next.Keyed() && (!emptied || next.Source.File == "") {
-		err = fmt.Errorf("configuration %s: the file is missing or has no key; restart claybot to run without one", was.Source.File)
+		err = keyless(was.Source.File, next.Source.File == "")
 	}
 	if err == nil {
 		err = next.CheckLocal()
@@ -176,6 +177,14 @@ func (s *settings) reload(e *env, emptied bool, before func(configs.Config)) (re
 	return restart, nil
 }
 
+// keyless is the error of a file that had keys and is missing, or has none any more.
+func keyless(file string, missing bool) error {
+	if missing {
+		return fmt.Errorf("configuration: %w; restart claybot to run without one", &fs.PathError{Op: "open", Path: file, Err: syscall.ENOENT})
+	}
+	return fmt.Errorf("configuration %s: the file has no key; restart claybot to run without one", file)
+}
+
 // waiting are the settings whose values in another configuration would wait for a restart.
 func (s *settings) waiting(now configs.Config) (all []string) {
 	for _, x := range restartOnly {
@@ -189,8 +198,8 @@ func (s *settings) waiting(now configs.Config) (all []string) {
 // fail notes why the configuration could not be read again. Status shows that until a reload succeeds.
 func (s *settings) fail(err error) {
 	s.failed.Store(&overview.SettingStatus{
-		Text: "configuration reload failed; the old configuration stays in force: " + err.Error(),
-		Next: "correct the file; claybot reads it again by itself", Off: true, Code: configCode(err),
+		Text: "configuration reload failed; the old configuration stays in force until claybot, which reads the file again by itself, can use it: " + err.Error(),
+		Next: nextOf(configCode(err)), Off: true, Code: configCode(err),
 	})
 	s.log.Error("configuration reload failed; keeping the old configuration", "err", err)
 }
