@@ -31,13 +31,18 @@ func adviceOn(v texts.Voice, e *runs.Error, address string) string {
 	fix := fixOf(v, e, address)
 	several := strings.HasPrefix(cause, llm.NoneAnswered)                    // each of them with its own next step
 	if before, check, ok := strings.Cut(cause, "; check "); ok && !several { // the cause includes the next step, in English
+		check, said, reasoned := strings.Cut(check, ": ") // what the provider said
 		cause = before
 		if english := v.Language == "" || v.Language == texts.English; english || fix == "" {
 			fix = "check " + check
 		}
 		if m, found := errors.AsType[*llm.Error](e); found && m.Status != 0 {
 			code := " (HTTP " + strconv.Itoa(m.Status) + ")"
-			cause, fix = before+code, strings.TrimSuffix(fix, code)
+			said, fix = strings.TrimSuffix(said, code), strings.TrimSuffix(fix, code)
+			cause += code
+		}
+		if reasoned {
+			cause += ": " + said
 		}
 	}
 	return v.Advice(strings.TrimRight(cause, "."), strings.TrimRight(fix, "."))

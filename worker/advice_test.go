@@ -18,6 +18,7 @@ func TestAdvice(t *testing.T) {
 		want string
 	}{
 		{"one model", refused("the provider refuses the key; check OPENAI_API_KEY"), "Cause: the provider refuses the key (HTTP 401).\nFix: check OPENAI_API_KEY."},
+		{"a reason", refused("the provider refuses the key; check OPENAI_API_KEY: Incorrect API key provided"), "Cause: the provider refuses the key (HTTP 401): Incorrect API key provided.\nFix: check OPENAI_API_KEY."},
 		{
 			"several models", refused("no model answered (fast: the provider failed: no; slow: the provider refuses the key; check OPENAI_API_KEY: no)"),
 			"Cause: no model answered (fast: the provider failed: no; slow: the provider refuses the key; check OPENAI_API_KEY: no) (HTTP 401).\nFix: ",

@@ -68,6 +68,16 @@ func TestRedactor(t *testing.T) {
 	if n := len([]rune(got)); n != 201 {
 		t.Errorf("%d characters", n)
 	}
+	for said, want := range map[string]string{
+		"Incorrect API key provided: sk-FAKE1234567.": "Incorrect API key provided: [redacted]",
+		"The token expired yesterday":                 "The token expired yesterday",
+		"key abcdefghijklmnopq, key abc12345":         "[redacted], [redacted]",
+		"bearer abcdefgh, key: abcdefgh":              "[redacted], [redacted]",
+	} {
+		if got := (Redactor{}).Short(said); got != want {
+			t.Errorf("%q became %q, want %q", said, got, want)
+		}
+	}
 	if got := (Redactor{}).Short("fine"); got != "fine" {
 		t.Errorf("got %q", got)
 	}

@@ -108,6 +108,8 @@ func (c *Client) explained(f *Failure) *Failure {
 var (
 	urlPattern = lazyregexp.New(`(?i)\b[a-z][a-z0-9+.-]*://\S+`)
 	keyPattern = lazyregexp.New(`(?i)\b(sk|key|bearer|token|api[_-]?key)[-_ :=]+[A-Za-z0-9._*-]{6,}`)
+	// wordPattern is a word in a sentence about a key, such as "key provided", which is no key.
+	wordPattern = lazyregexp.New(`^(?i:key|token) [a-z]{6,12}$`)
 )
 
 // A Redactor makes what a provider says fit for errors and logs.
@@ -138,7 +140,12 @@ func (d Redactor) Short(s string) string {
 	if d.known != nil {
 		s = d.known.Replace(s)
 	}
-	s = keyPattern.ReplaceAllString(urlPattern.ReplaceAllString(s, "[address]"), "[redacted]")
+	s = keyPattern.ReplaceAllStringFunc(urlPattern.ReplaceAllString(s, "[address]"), func(found string) string {
+		if wordPattern.MatchString(found) {
+			return found
+		}
+		return "[redacted]"
+	})
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
 	if r := []rune(s); len(r) > 200 {
 		s = string(r[:200]) + "…"
