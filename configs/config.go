@@ -67,7 +67,7 @@ type Config struct {
 	Privacy       Privacy       `key:"privacy" class:"harmless"`
 	Sessions      Sessions      `key:"sessions" class:"harmless"`
 	// Language is the language of people whose own one is unknown, a texts.Language; empty: English.
-	Language  string    `key:"language" class:"harmless" words:"en,de"`
+	Language  string    `key:"language" class:"harmless" words:"en,de" default:"en"`
 	Texts     Texts     `key:"texts" class:"harmless"`
 	Retention Retention `key:"retention" class:"harmless"`
 	Limits    Limits    `key:"limits" class:"narrowing" off:"a person may send 20 messages a minute"`
@@ -102,7 +102,7 @@ type Log struct {
 type Privacy struct {
 	// UserSecrets says what happens to tokens, keys and passwords that people paste:
 	// mask, keep or refuse; empty: mask.
-	UserSecrets string `key:"user_secrets" words:"mask,keep,refuse"`
+	UserSecrets string `key:"user_secrets" words:"mask,keep,refuse" default:"mask"`
 }
 
 // Whether the threads of a channel are conversations of their own.
@@ -128,9 +128,9 @@ type Sessions struct {
 	// Threads is ThreadsOwn or ThreadsShared; empty: as the data directory began.
 	Threads string `key:"threads" words:"own,shared"`
 	// Group is GroupOwn or GroupShared; empty: own. Profile.Group comes before it.
-	Group string `key:"group" words:"own,shared"`
+	Group string `key:"group" words:"own,shared" default:"own"`
 	// Edits is EditsNote or EditsIgnore; empty: ignore.
-	Edits string `key:"edits" words:"note,ignore"`
+	Edits string `key:"edits" words:"note,ignore" default:"ignore"`
 }
 
 // Limits bound what people may send.

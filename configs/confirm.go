@@ -35,7 +35,7 @@ type Care struct {
 type Approvals struct {
 	// Quorum is how many people approve, from 1, 0 where nothing was set; Approvers
 	// who may, none: the agent's own person.
-	Quorum    int      `key:"quorum" limits:"1..10"`
+	Quorum    int      `key:"quorum" limits:"1..10" default:"1"`
 	Approvers []string `key:"approvers" kind:"people"`
 	// NoApproval: the settings are not valid, so that no call can be approved.
 	NoApproval bool
@@ -49,10 +49,10 @@ type Confirming struct {
 
 // CallLimits are what the tools of one run may take; 0 is the default.
 type CallLimits struct {
-	Time      time.Duration `key:"tool_time" limits:"1s..168h"`
-	Output    int64         `key:"tool_output" kind:"bytes"`
-	StepCalls int           `key:"step_calls" limits:"1..64"`
-	RunCalls  int           `key:"run_calls" limits:"1..10000"`
+	Time      time.Duration `key:"tool_time" limits:"1s..168h" default:"2h"`
+	Output    int64         `key:"tool_output" kind:"bytes" default:"8MiB"`
+	StepCalls int           `key:"step_calls" limits:"1..64" default:"64"`
+	RunCalls  int           `key:"run_calls" limits:"1..10000" default:"200"`
 
 	faults // why the profile has no tools
 }

@@ -19,6 +19,7 @@ import (
 //	local   yes: only the machine may change it, see IsLocal; by default as the group
 //	kind    how the value is read, see setterOf; by default the type of the field says it
 //	limits  least..most of a number, a duration or a size
+//	default what holds where the field is zero, which says that nothing was set
 //	words   the only values, separated by commas; of a bool those for true and false
 //	env     the variable of the environment that sets the key
 //	bad     the value after one that is not valid; by default the owner is off
@@ -26,11 +27,11 @@ import (
 //
 // A field with the name _ declares a key whose kind stores the value.
 type key struct {
-	name, kind, limits, words, env, bad, off string
-	class                                    Class
-	leaf, local                              bool
-	index                                    []int        // of the field
-	typ, in                                  reflect.Type // of the field, and of the struct whose group has the key
+	name, kind, limits, words, env, bad, off, unset string
+	class                                           Class
+	leaf, local                                     bool
+	index                                           []int        // of the field
+	typ, in                                         reflect.Type // of the field, and of the struct whose group has the key
 }
 
 // field returns a pointer to the field of the key in to, which points to a struct.
@@ -64,7 +65,7 @@ func declared(t, in reflect.Type, index []int, above bool, all *[]key) {
 		default:
 			*all = append(*all, key{
 				name: name, kind: f.Tag.Get("kind"), limits: f.Tag.Get("limits"), words: f.Tag.Get("words"), env: f.Tag.Get("env"),
-				bad: f.Tag.Get("bad"), off: f.Tag.Get("off"), class: classNames[f.Tag.Get("class")],
+				bad: f.Tag.Get("bad"), off: f.Tag.Get("off"), unset: f.Tag.Get("default"), class: classNames[f.Tag.Get("class")],
 				leaf: option == "leaf", local: f.Tag.Get("local") != "", index: at, typ: f.Type, in: in,
 			})
 			if !above && f.Type.Kind() == reflect.Struct {

@@ -22,10 +22,15 @@ const (
 	DefaultNoProgress = 8
 )
 
+// plainExplore is the Explore in which nothing was set.
+func plainExplore() Explore {
+	return Explore{MaxIterations: DefaultIterations, NoProgress: DefaultNoProgress, Screens: true}
+}
+
 // setExplore reads a group. What it changes is a copy, as profiles share the
 // settings of the default one.
 func setExplore(r *reader, at place, n *yaml.Node, p *draft) {
-	e := Explore{MaxIterations: DefaultIterations, NoProgress: DefaultNoProgress, Screens: true}
+	e := plainExplore()
 	if p.Engine.Explore != nil {
 		e = *p.Engine.Explore
 	}

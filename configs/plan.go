@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -41,8 +42,8 @@ type Plan struct {
 	Approvers      []string `key:"approvers" local:"yes" kind:"people"`  // "connector/userId"; none: the agent's own person
 	// ContinueOnError: steps that do not need a failed one are run all the same.
 	ContinueOnError bool              `key:"continue_on_error" class:"harmless"`
-	Retries         *int              `key:"retries" class:"harmless" limits:"0..10"` // of a step; nil: as the engine does
-	Rates           map[string]string `key:"rates" kind:"rates"`                      // by tool: "5/s", "30/m", "100/h"
+	Retries         *int              `key:"retries" class:"harmless" limits:"0..10" default:"3"` // of a step; nil: as the engine does
+	Rates           map[string]string `key:"rates" kind:"rates"`                                  // by tool: "5/s", "30/m", "100/h"
 }
 
 // Quiet are hours of the day in the zone of the person. They pass midnight when
@@ -51,6 +52,18 @@ type Quiet struct {
 	From, To time.Duration // since midnight, whole minutes
 	What     string        // plan_only, defer or block
 }
+
+// String is the hours as the file says them; off for none.
+func (q *Quiet) String() string {
+	if q == nil {
+		return Off
+	}
+	clock := func(t time.Duration) string { return fmt.Sprintf("%02d:%02d", int(t.Hours()), int(t.Minutes())%60) }
+	return clock(q.From) + "-" + clock(q.To)
+}
+
+// plainPlan is the Plan in which nothing was set.
+func plainPlan() Plan { return Plan{Mode: PlanApprove, Approvals: 1} }
 
 // A planDraft is a Plan while it is read.
 type planDraft struct {
@@ -67,7 +80,7 @@ func isPlanKey(name string) bool {
 // setPlan reads a group. What it changes is a copy, as profiles share the
 // settings of the default one.
 func setPlan(r *reader, at place, n *yaml.Node, p *draft) {
-	d := planDraft{Plan: Plan{Mode: PlanApprove, Approvals: 1}}
+	d := planDraft{Plan: plainPlan()}
 	if p.Engine.Plan != nil {
 		d.Plan = *p.Engine.Plan
 	}

@@ -1,15 +1,11 @@
 package configs
 
 import (
-	"cmp"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -83,7 +79,7 @@ func (c Config) Values() []Value {
 	for path, o := range c.Source.set {
 		all = append(all, c.setValue(path, o))
 	}
-	for _, path := range Keys() {
+	for _, path := range c.listed() {
 		list := ""
 		if path, list, _ = strings.Cut(path, "[]"); list != "" && slices.ContainsFunc(all, func(v Value) bool { return v.Key == path }) {
 			continue
@@ -103,20 +99,6 @@ func (c Config) Values() []Value {
 func within(key, path string) bool {
 	rest, ok := strings.CutPrefix(key, path)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
-}
-
-// Value returns a key as it is in force, and of a group all its keys; none for a key that
-// does not exist.
-func (c Config) Value(key string) []Value {
-	all := slices.DeleteFunc(c.Values(), func(v Value) bool { return !within(v.Key, key) })
-	name, own, _ := strings.Cut(strings.TrimPrefix(key, "agents."), ".")
-	if p, ok := c.Agents.Profiles[name]; ok && len(all) == 0 && strings.HasPrefix(key, "agents.") { // it has the key of the default profile
-		c.Agents.Profiles = map[string]Profile{DefaultProfile: p}
-		if text, ok := c.inForce(profilePath + "." + own); ok {
-			all = []Value{{Key: key, Value: text, Origin: OriginDefault}}
-		}
-	}
-	return all
 }
 
 // named are groups whose keys are names that the operator chose.
@@ -288,126 +270,4 @@ func public(n *yaml.Node, secret bool) *yaml.Node {
 		c.Content = append(c.Content, public(x, below && !name))
 	}
 	return c
-}
-
-// inForce returns the value of a key that is declared at path, as the file would say it, and
-// whether it has one form.
-func (c Config) inForce(path string) (text string, ok bool) {
-	k, known := keyAt(path)
-	if !known || k.typ == reflect.TypeFor[struct{}]() { // its kind stores the value
-		return "", false
-	}
-	var group any
-	if own, profile := strings.CutPrefix(path, profilePath+"."); profile {
-		group = structAt(&draft{Profile: c.Agents.Profiles[DefaultProfile]}, own)
-	} else {
-		group = structAt(&c, path)
-	}
-	if group == nil {
-		return "", false
-	}
-	return k.text(k.field(group))
-}
-
-// text returns the value of a field of the key as the file would say it. It reports false for
-// kinds of values that have more than one form.
-func (k key) text(field any) (text string, ok bool) {
-	switch v := field.(type) {
-	case *bool:
-		yes, no, _ := strings.Cut(cmp.Or(k.words, truths[k.kind], "true,false"), ",")
-		if *v {
-			return yes, true
-		}
-		return no, true
-	case *string:
-		return *v, true
-	case *int:
-		return k.unless0(strconv.Itoa(*v)), true
-	case **int:
-		if *v == nil {
-			return "", true
-		}
-		return strconv.Itoa(**v), true
-	case *int64:
-		return k.unless0(k.wide(*v)), true
-	case *float64:
-		return k.unless0(strconv.FormatFloat(*v, 'f', -1, 64)), true
-	case *time.Duration:
-		if k.kind == "milliseconds" || k.kind == "longest debounce" {
-			return strconv.FormatInt(v.Milliseconds(), 10), true
-		}
-		return k.unless0(span(*v)), true
-	case **time.Location:
-		return (*v).String(), true
-	case *slog.Level:
-		return strings.ToLower(v.String()), true
-	case *Secret:
-		if v.Named() {
-			return Hidden, true
-		}
-		return "", true
-	case *[]string:
-		if len(*v) == 0 {
-			return "", true
-		}
-		return flow(sequence(*v), false), true
-	}
-	return "", reflect.ValueOf(field).Elem().IsZero()
-}
-
-// truths are the words for true and false of kinds that say them.
-var truths = map[string]string{"memory": "on,off", "global notes": "write,read"}
-
-// unless0 returns a number, and nothing for a 0 that the limits of the key leave out: it stands
-// for a default of the part that reads it.
-func (k key) unless0(text string) string {
-	if text == "0" && k.words != "0" && !strings.HasPrefix(k.limits, "0..") {
-		return ""
-	}
-	return text
-}
-
-// wide returns a number, a size or an amount of money.
-func (k key) wide(n int64) string {
-	switch {
-	case k.kind == "micro-USD":
-		return strconv.FormatFloat(float64(n)/1e6, 'f', -1, 64)
-	case k.kind == "size" || k.kind == "bytes":
-		for _, unit := range []struct {
-			letter string
-			bytes  int64
-		}{{"g", 1 << 30}, {"m", 1 << 20}, {"k", 1 << 10}} {
-			if n > 0 && n%unit.bytes == 0 {
-				return strconv.FormatInt(n/unit.bytes, 10) + unit.letter
-			}
-		}
-	}
-	return strconv.FormatInt(n, 10)
-}
-
-// span returns a duration such as 30m, or 7d.
-func span(d time.Duration) string {
-	const day = 24 * time.Hour
-	switch {
-	case d == 0:
-		return "0"
-	case d%day == 0:
-		return strconv.FormatInt(int64(d/day), 10) + "d"
-	}
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
-func sequence(all []string) *yaml.Node {
-	n := &yaml.Node{Kind: yaml.SequenceNode}
-	for _, v := range all {
-		n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: v})
-	}
-	return n
 }

@@ -17,11 +17,11 @@ type Web struct {
 	Allow []string
 	// Unlisted is what happens when agents reach for addresses that no list has and no
 	// person wrote; empty is UnlistedAuto.
-	Unlisted string `key:"unlisted" local:"yes" words:"auto,ask,allow,deny"`
+	Unlisted string `key:"unlisted" local:"yes" words:"auto,ask,allow,deny" default:"auto"`
 	// Private are pairs "host:port" that may be on this machine or in its network.
 	Private []string `key:"private" local:"yes" kind:"private hosts" off:"-"`
 	// PerMinute is how many pages each agent may fetch in a minute; 0: DefaultPerMinute.
-	PerMinute int            `key:"fetches_per_minute" limits:"1..1000"`
+	PerMinute int            `key:"fetches_per_minute" limits:"1..1000" default:"20"`
 	Search    []SearchEngine `key:"search" class:"destination" kind:"search" bad:"zero" off:"nothing is searched for"` // asked in this order
 
 	faults // why nothing is fetched

@@ -52,7 +52,7 @@ type Container struct {
 	Platform string   `key:"platform" words:"linux/amd64,linux/arm64"`
 	User     string   `key:"user" kind:"user"` // uid:gid, neither of them 0
 	Runtime  string   `key:"runtime" kind:"runtime"`
-	Docker   string   `key:"docker" kind:"image or off"` // the image of a Docker engine of its own; empty: none
+	Docker   string   `key:"docker" kind:"image or off" default:"off"` // the image of a Docker engine of its own; empty: none
 	Unsafe   []string `key:"unsafe" kind:"protections"`  // protections that are given up; the provider knows them
 }
 

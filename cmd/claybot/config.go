@@ -156,10 +156,13 @@ type configGetCmd struct {
 // Run prints the value alone, for scripts.
 func (c configGetCmd) Run(e *env) error {
 	all, err := e.values(c.Key)
+	if i := slices.IndexFunc(all, func(v shownKey) bool { return v.Key == c.Key }); i > 0 {
+		all = all[i:] // a group that is a value as well, such as deep: true
+	}
 	switch {
 	case err != nil:
 		return err
-	case len(all) > 1 || all[0].Key != c.Key:
+	case all[0].Key != c.Key:
 		return usageError{fmt.Errorf("%s is a group of keys; show it with: claybot config show %s", c.Key, c.Key)}
 	case all[0].Refused:
 		return configError{fmt.Errorf("the value of %s is not valid; run: claybot config check", c.Key)}
