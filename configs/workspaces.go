@@ -53,7 +53,7 @@ type Container struct {
 	User     string   `key:"user" kind:"user"` // uid:gid, neither of them 0
 	Runtime  string   `key:"runtime" kind:"runtime"`
 	Docker   string   `key:"docker" kind:"image or off" default:"off"` // the image of a Docker engine of its own; empty: none
-	Unsafe   []string `key:"unsafe" kind:"protections"`  // protections that are given up; the provider knows them
+	Unsafe   []string `key:"unsafe" kind:"protections"`                // protections that are given up; the provider knows them
 }
 
 // A WorkspaceVar is a variable that commands see. Its value may be a secret.

@@ -71,7 +71,12 @@ func ParseJSON(b []byte, v any, strict bool) error {
 	case errors.As(err, &no):
 		return badRequest(string(no), "")
 	case errors.As(err, &wrong):
-		return badRequest(fmt.Sprintf("The field %s must be %s, not %s.", wrong.Field, inWords(wrong.Type), wrong.Value), "")
+		value, number := strings.CutPrefix(wrong.Value, "number ")
+		fix := ""
+		if number { // 1e9 is one that Go does not read as such
+			fix = "Write it in digits alone."
+		}
+		return badRequest(fmt.Sprintf("The field %s must be %s, not %s.", wrong.Field, inWords(wrong.Type), value), fix)
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
 		return badRequest("Unknown field "+strings.TrimPrefix(err.Error(), "json: unknown field ")+".", "See GET /openapi.json.")
 	}

@@ -2,6 +2,9 @@ package web
 
 import (
 	"context"
+	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/profiles"
@@ -17,6 +20,17 @@ type Settings interface {
 	ApprovedRules(ctx context.Context, id claybot.AgentID) ([]profiles.Rule, error)
 	// RemoveRule removes a standing approval: the agent asks again.
 	RemoveRule(ctx context.Context, id claybot.AgentID, rule string) error
+}
+
+// SettingNames are the names of the settings of an agent that can be changed, as Settings has them in JSON.
+func SettingNames() (all []string) {
+	for f := range reflect.TypeFor[claybot.Settings]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !slices.Contains([]string{"approvedBy", "modelChoice"}, name) { // which the daemon keeps
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 // A RuleList lists standing approvals.

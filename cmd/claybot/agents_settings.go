@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/web"
 )
 
@@ -25,12 +27,31 @@ type (
 
 // Run changes a setting of an agent.
 func (c agentsSetCmd) Run(e *env) error {
+	if err := settingNamed(c.Key); err != nil {
+		return err
+	}
 	return e.changeAgent(c.ID, c.Key, settingJSON(c.Key, c.Value))
 }
 
 // Run resets a setting of an agent.
 func (c agentsUnsetCmd) Run(e *env) error {
+	if err := settingNamed(c.Key); err != nil {
+		return err
+	}
 	return e.changeAgent(c.ID, c.Key, json.RawMessage("null"))
+}
+
+// settingNamed refuses a name that no setting of an agent has.
+func settingNamed(key string) error {
+	names := web.SettingNames()
+	if slices.Contains(names, key) {
+		return nil
+	}
+	text := fmt.Sprintf("agents have no setting %q; the settings are %s", key, strings.Join(names, ", "))
+	if near := configs.Nearest(key, names); near != "" {
+		text = fmt.Sprintf("agents have no setting %q; did you mean %s?", key, near)
+	}
+	return usageError{errors.New(text)}
 }
 
 // settingJSON is the value of a setting as JSON. What is none is a text, as is the value of a setting that

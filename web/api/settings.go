@@ -3,6 +3,9 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/claybot/claybot"
@@ -45,6 +48,11 @@ func (s settings) change(r *http.Request, in map[string]json.RawMessage) (out we
 	if len(in) == 0 {
 		return out, bad("Nothing to change: set at least one field.", "GET /agents/"+r.PathValue("agent")+"/settings lists the fields.")
 	}
+	for name := range in { // which JSON would take in any case
+		if !slices.Contains(append(web.SettingNames(), "approvedBy", "modelChoice"), name) {
+			return out, bad("There is no setting "+strconv.Quote(name)+".", "The settings are "+strings.Join(web.SettingNames(), ", ")+".")
+		}
+	}
 	s.configure.Lock()
 	defer s.configure.Unlock()
 	now, err := s.settings.Settings(r.Context(), agentOf(r))
@@ -74,7 +82,7 @@ func (s settings) change(r *http.Request, in map[string]json.RawMessage) (out we
 }
 
 // zeros are the values that reset settings to the profile.
-var zeros = map[string]string{"model": `""`, "prompt": `""`, "maxSteps": "0", "debounceMs": "null", "whenBusy": `""`, "processBuffer": `""`, "tools": "null", "permissions": "null"}
+var zeros = map[string]string{"model": `""`, "prompt": `""`, "maxSteps": "0", "debounceMs": "null", "engine": `""`, "whenBusy": `""`, "processBuffer": `""`, "tools": "null", "permissions": "null"}
 
 func (s settings) removeRule(r *http.Request) error {
 	agent, rule := r.URL.Query().Get("agent"), r.URL.Query().Get("rule")
