@@ -447,7 +447,7 @@ func TestMemoryElsewhere(t *testing.T) {
 		if err != nil {
 			p.Fatal(err)
 		}
-		if err := p.mill.Profiles.Configure(ctx, id, claybot.Settings{Model: "large", Approved: []string{"pay"}}); err != nil {
+		if err := p.mill.Profiles.Configure(ctx, id, claybot.Settings{Model: "large", Approved: []string{"pay"}}, "ann"); err != nil {
 			p.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)

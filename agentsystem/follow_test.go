@@ -227,7 +227,7 @@ func TestSettingsOfOneAgent(t *testing.T) {
 		r.say("a")
 		r.wants()
 		id, now := r.agent(ann), int64(0)
-		if err := r.system.Profiles.Configure(r.Context(), id, claybot.Settings{DebounceMS: &now, Model: "large", MaxSteps: 3, Tools: []string{"pay"}}); err != nil {
+		if err := r.system.Profiles.Configure(r.Context(), id, claybot.Settings{DebounceMS: &now, Model: "large", MaxSteps: 3, Tools: []string{"pay"}}, "ann"); err != nil {
 			r.Fatal(err)
 		}
 		r.wants("re: a") // what waits is due at once
@@ -245,19 +245,19 @@ func TestSettingsOfOneAgent(t *testing.T) {
 		err := r.system.Profiles.Configure(r.Context(), id, claybot.Settings{
 			Model: "gpt", MaxSteps: -1, DebounceMS: &tooLong, WhenBusy: "sometimes", ProcessBuffer: "no", Tools: []string{"shell"},
 			Prompt: strings.Repeat("x", 100_001),
-		})
+		}, "ann")
 		if !errors.As(err, &bad) || len(bad.Faults) != 7 {
 			r.Errorf("bad settings: %v", err)
 		}
 		if v, err := r.system.Profiles.Settings(r.Context(), id); err != nil || v.Own.Model != "large" {
 			r.Errorf("bad settings changed something: %+v, %v", v, err)
 		}
-		if err := r.system.Profiles.Configure(r.Context(), id, claybot.Settings{}); err != nil {
+		if err := r.system.Profiles.Configure(r.Context(), id, claybot.Settings{}, "ann"); err != nil {
 			r.Error(err)
 		}
 		r.say("b")
 		r.wants("re: a") // held back again
-		if err := r.system.Profiles.Configure(r.Context(), "nobody", claybot.Settings{}); !errors.Is(err, storage.ErrNotFound) {
+		if err := r.system.Profiles.Configure(r.Context(), "nobody", claybot.Settings{}, "ann"); !errors.Is(err, storage.ErrNotFound) {
 			r.Errorf("unknown agent: %v", err)
 		}
 	})
@@ -272,7 +272,7 @@ func TestPolicySwitched(t *testing.T) {
 		r.start()
 		a := r.begin(program, "1", "begin")
 		after(500 * time.Millisecond)
-		err := r.system.Profiles.Configure(r.Context(), a.Agent, claybot.Settings{WhenBusy: string(inbox.InjectAfterTools)})
+		err := r.system.Profiles.Configure(r.Context(), a.Agent, claybot.Settings{WhenBusy: string(inbox.InjectAfterTools)}, "ann")
 		if err != nil {
 			r.Fatal(err)
 		}

@@ -145,7 +145,7 @@ func TestEngineStays(t *testing.T) {
 		r.say("ask")
 		synctest.Wait()
 		q := r.open()[0]
-		if err := r.system.Profiles.Configure(r.Context(), r.agent(ann), claybot.Settings{Engine: "other"}); err != nil {
+		if err := r.system.Profiles.Configure(r.Context(), r.agent(ann), claybot.Settings{Engine: "other"}, "ann"); err != nil {
 			t.Fatal(err)
 		}
 		r.crash()

@@ -66,7 +66,7 @@ func TestChooseModel(t *testing.T) {
 	}
 	configure := func(own claybot.Settings) {
 		t.Helper()
-		if err := s.Configure(t.Context(), "a", own); err != nil {
+		if err := s.Configure(t.Context(), "a", own, "ann"); err != nil {
 			t.Fatal(err)
 		}
 	}

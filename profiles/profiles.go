@@ -6,9 +6,12 @@
 package profiles
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -297,9 +300,9 @@ func (s *Profiles) Settings(ctx context.Context, id claybot.AgentID) (SettingsVi
 }
 
 // Configure replaces the settings of an agent; they apply at once, also to the
-// messages that wait. storage.ErrNotFound; an AnswerError names what is wrong,
-// and nothing is changed then.
-func (s *Profiles) Configure(ctx context.Context, id claybot.AgentID, own claybot.Settings) error {
+// messages that wait. by is who changes them, for the log. storage.ErrNotFound; an
+// AnswerError names what is wrong, and nothing is changed then.
+func (s *Profiles) Configure(ctx context.Context, id claybot.AgentID, own claybot.Settings, by string) error {
 	s.settings.saving.Lock()
 	defer s.settings.saving.Unlock()
 	now, err := s.Settings(ctx, id)
@@ -320,8 +323,34 @@ func (s *Profiles) Configure(ctx context.Context, id claybot.AgentID, own claybo
 		return fmt.Errorf("save the settings of %s: %w", id, err)
 	}
 	s.settings.set(id, own)
-	s.Log.Info("agent settings changed", "agent", id)
+	s.recordSettings(id, by, now.Own, own)
 	return s.Changed(ctx, id)
+}
+
+// recordSettings logs each setting that differs, with its values before and after; none is that of the profile.
+func (s *Profiles) recordSettings(id claybot.AgentID, by string, before, after claybot.Settings) {
+	was, is := settingsByName(before), settingsByName(after)
+	names := slices.Sorted(maps.Keys(was))
+	for name := range is {
+		if _, both := was[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !bytes.Equal(was[name], is[name]) {
+			s.Log.Info("agent setting changed", "agent", id, "setting", name, "before", string(was[name]), "after", string(is[name]), "by", by)
+		}
+	}
+}
+
+// settingsByName are the settings that are set, as JSON. What is kept about them is left out.
+func settingsByName(s claybot.Settings) map[string]json.RawMessage {
+	s.ApprovedBy, s.ModelChoice = nil, nil
+	all := make(map[string]json.RawMessage)
+	b, _ := json.Marshal(s) // it always can be
+	_ = json.Unmarshal(b, &all)
+	return all
 }
 
 // checked returns settings as they are stored, with what is wrong with them, by their JSON

@@ -14,8 +14,8 @@ import (
 type Settings interface {
 	// Settings returns the settings in force for an agent, and its own.
 	Settings(ctx context.Context, id claybot.AgentID) (profiles.SettingsView, error)
-	// Configure replaces the settings of an agent; they apply at once.
-	Configure(ctx context.Context, id claybot.AgentID, s claybot.Settings) error
+	// Configure replaces the settings of an agent; they apply at once. by is who changes them.
+	Configure(ctx context.Context, id claybot.AgentID, s claybot.Settings, by string) error
 	// ApprovedRules lists standing approvals, of one agent or, with an empty id, of all.
 	ApprovedRules(ctx context.Context, id claybot.AgentID) ([]profiles.Rule, error)
 	// RemoveRule removes a standing approval: the agent asks again.

@@ -65,15 +65,44 @@ func settingJSON(key, value string) json.RawMessage {
 	return b
 }
 
-// changeAgent changes one setting of an agent, and says what it is now.
+// changeAgent changes one setting of an agent, and says what it is now, what it was, and how to undo that.
 func (e *env) changeAgent(id claybot.AgentID, key string, value json.RawMessage) error {
-	return reply(e, "PATCH", at(agentPath(id, "settings")), map[string]json.RawMessage{key: value}, func(v web.SettingsView) string {
-		now, set := ownSettings(v.Own)[key]
-		if !set {
-			return fmt.Sprintf("%s of %s is that of the profile %s.\n", key, id, v.Profile)
+	settings := at(agentPath(id, "settings"))
+	before, err := ask[web.SettingsView](e, "GET", settings, nil)
+	if err != nil {
+		return err
+	}
+	return reply(e, "PATCH", settings, map[string]json.RawMessage{key: value}, func(v web.SettingsView) string {
+		of := func(v web.SettingsView) string {
+			if own, set := ownSettings(v.Own)[key]; set {
+				return own
+			}
+			return "that of the profile " + v.Profile
 		}
-		return fmt.Sprintf("%s of %s is %s.\n", key, id, now)
+		was, now := of(before), of(v)
+		if was == now {
+			return fmt.Sprintf("%s of %s is %s already.\n", key, id, now)
+		}
+		return fmt.Sprintf("%s of %s is %s.\nIt was %s; undo: %s\n", key, id, now, was, undoSetting(id, key, before.Own))
 	})
+}
+
+// undoSetting is the command that gives a setting of an agent the value that it has in own.
+func undoSetting(id claybot.AgentID, key string, own claybot.Settings) string {
+	unset := fmt.Sprintf("claybot agents unset %s %s", id, key)
+	was, set := ownSettings(own)[key]
+	word := shellWord(was)
+	if strings.HasPrefix(was, "-") { // which else is an option
+		word = "-- " + word
+	}
+	switch command := fmt.Sprintf("claybot agents set %s %s %s", id, key, word); {
+	case !set:
+		return unset
+	case key == "permissions": // what set leaves out stays
+		return unset + " && " + command
+	default:
+		return command
+	}
 }
 
 // ownSettings are the settings that an agent has of its own, as people read them, by name. What the daemon

@@ -75,7 +75,7 @@ func (s settings) change(r *http.Request, in map[string]json.RawMessage) (out we
 	if limits := own.Permissions; in["tools"] != nil && limits != nil && limits.Tools.Allow != nil {
 		return out, bad("tools and permissions.tools.allow are the same list: set one of them.", "")
 	}
-	if err := s.settings.Configure(r.Context(), agentOf(r), own); err != nil {
+	if err := s.settings.Configure(r.Context(), agentOf(r), own, web.CallerOf(r).Name); err != nil {
 		return out, err
 	}
 	return s.get(r)

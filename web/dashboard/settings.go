@@ -147,7 +147,7 @@ func (b *agentPages) configure(r *http.Request) (string, error) {
 	if s.Permissions == nil {
 		s.Permissions = now.Own.Permissions
 	}
-	err = b.settings.Configure(r.Context(), agentOf(r), s)
+	err = b.settings.Configure(r.Context(), agentOf(r), s, web.CallerOf(r).Name)
 	if wrong, ok := errors.AsType[*questions.AnswerError](err); ok {
 		err = faulty(wrong.Faults)
 	}
