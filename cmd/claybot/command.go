@@ -25,11 +25,16 @@ const callTimeout = 15 * time.Second
 
 // call calls the daemon once and decodes its answer into out, if not nil.
 func (e *env) call(method, path string, in, out any) error {
+	return e.callWithin(callTimeout, method, path, in, out)
+}
+
+// callWithin is call for an answer that may take long.
+func (e *env) callWithin(limit time.Duration, method, path string, in, out any) error {
 	c, err := e.connect()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return c.call(ctx, method, path, in, out)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/tools/mcp"
 	"github.com/claybot/claybot/web"
 )
 
@@ -76,6 +77,9 @@ func (c nodesRestartCmd) Run(e *env) error { return c.call(e, nodes.Restart) }
 // Run tests a node.
 func (c nodesTestCmd) Run(e *env) error { return c.call(e, nodes.Test) }
 
+// nodeTimeout bounds the calls of nodes: the daemon may wait for a server as long as its connection may take.
+const nodeTimeout = mcp.ConnectTime + callTimeout
+
 // call finds the node, and calls it.
 func (c nodeArg) call(e *env, call string) error {
 	k, err := c.key(e)
@@ -83,7 +87,8 @@ func (c nodeArg) call(e *env, call string) error {
 		return err
 	}
 	path := "/nodes/" + strings.Join([]string{k.Kind, url.PathEscape(k.Name), call}, "/")
-	done, err := ask[web.NodeDone](e, "POST", to(path), nil)
+	var done web.NodeDone
+	err = e.callWithin(nodeTimeout, "POST", path, nil, &done)
 	if no, is := errors.AsType[*refusal](err); is && no.status == http.StatusNotFound && k.Kind == nodes.Agent {
 		return usageError{fmt.Errorf("no agent has the id %q; claybot agents list shows all", k.Name)}
 	}

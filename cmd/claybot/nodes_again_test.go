@@ -82,7 +82,11 @@ func TestTried(t *testing.T) {
 					why = "before"
 				}
 				tc.server.set(tc.from, why)
+				began := time.Now()
 				s, err := tried(t.Context(), tc.server, "srv")
+				if took := time.Since(began); took >= nodeTimeout {
+					t.Errorf("it took %s, and the command waits %s", took, nodeTimeout)
+				}
 				tc.server.trying.Wait()
 				got := strings.TrimSpace(s.State + " " + s.LastError)
 				if err != nil {
