@@ -86,3 +86,31 @@ connectors:
 		t.Errorf("a group that a profile has of the default one: %+v", all)
 	}
 }
+
+// Secrets in groups of names are secrets, and headers can be.
+func TestSecretsOfGroups(t *testing.T) {
+	for key, want := range map[string][3]bool{ // IsSecret, TakesSecret, SecretGroup
+		"mcp.x.secrets.PLAIN":           {true, true, false},
+		"mcp.x.secrets":                 {true, true, true},
+		"mcp.x.headers":                 {true, true, true},
+		"mcp.x.headers.X-Team":          {false, true, false},
+		"mcp.x.token":                   {true, true, false},
+		"mcp.x.command":                 {false, false, false},
+		"mcp.x.env.HOME":                {false, false, false},
+		"mcp.x.oauth.client_secret":     {true, true, false},
+		"model.headers":                 {true, true, true},
+		"model.headers.X-Team":          {false, true, false},
+		"otlp.headers.api-key":          {true, true, false},
+		"agents.night.model.headers":    {true, true, true},
+		"agents.night.model.headers.X":  {false, true, false},
+		"model.key":                     {true, true, false},
+		"connectors.hooks.secret":       {true, true, false},
+		"agents.default.prompt":         {false, false, false},
+		"people.alice":                  {false, false, false},
+		"agents.default.model.base_url": {false, false, false},
+	} {
+		if got := [3]bool{IsSecret(key), TakesSecret(key), SecretGroup(key)}; got != want {
+			t.Errorf("%s: %v, want %v", key, got, want)
+		}
+	}
+}

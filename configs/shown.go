@@ -211,12 +211,50 @@ var guarded = lazyregexp.New(`(?i)(^|[._-])(token|keys?|secrets?|passw(or)?d|hea
 
 // IsSecret reports whether the value of a key is a secret, of which the file has a reference.
 func IsSecret(key string) bool {
-	for _, path := range pathsOf(key) {
-		if k, ok := keyAt(path); ok {
-			return k.typ == reflect.TypeFor[Secret]() || slices.Contains([]string{"model key", "account", "speech account", "model keys", "model headers", "headers", "OTLP headers", "secret variables"}, k.kind)
-		}
+	k, below, ok := holderOf(key)
+	switch {
+	case ok && !below:
+		return k.typ == reflect.TypeFor[Secret]() || slices.Contains([]string{"model key", "account", "speech account", "model keys", "secret variables"}, k.kind) || k.headers()
+	case ok && k.kind == "secret variables":
+		return true
 	}
 	return guarded.MatchString(key)
+}
+
+// TakesSecret reports whether the value of a key is, or can be, a secret of which the file has a reference: headers
+// have both.
+func TakesSecret(key string) bool {
+	k, _, ok := holderOf(key)
+	return ok && k.headers() || IsSecret(key)
+}
+
+// SecretGroup reports whether a key is a group of secrets with names of their own.
+func SecretGroup(key string) bool {
+	k, below, ok := holderOf(key)
+	return ok && !below && (k.headers() || k.kind == "secret variables")
+}
+
+func (k key) headers() bool {
+	return slices.Contains([]string{"model headers", "headers", "OTLP headers"}, k.kind)
+}
+
+// holderOf returns the key that is declared for a key of the file, or for the nearest group around it.
+func holderOf(name string) (k key, below, ok bool) {
+	if own := strings.SplitN(name, ".", 4); own[0] == "mcp" && len(own) > 2 {
+		all := keysOf(reflect.TypeFor[MCPServer]())
+		if i := slices.IndexFunc(all, func(k key) bool { return k.name == own[2] }); i >= 0 {
+			return all[i], len(own) > 3, true
+		}
+		return key{}, false, false
+	}
+	for _, whole := range pathsOf(name) {
+		for path := whole; path != ""; path = path[:max(0, strings.LastIndexByte(path, '.'))] {
+			if k, ok := keyAt(path); ok && (path == whole || k.typ.Kind() == reflect.Map) {
+				return k, path != whole, true
+			}
+		}
+	}
+	return key{}, false, false
 }
 
 // pathsOf returns the paths that may declare a key, see keyAt.

@@ -169,7 +169,18 @@ func (n View) order(by map[Key]View) (*Order, Key) {
 }
 
 // Fix is how a stopped node is started.
-func Fix(k Key) string { return "start it: claybot nodes start " + k.String() }
+func Fix(k Key) string { return "start it: claybot nodes start " + ShellWord(k.String()) }
+
+// ShellWord returns a value as a word of a shell.
+func ShellWord(value string) string {
+	if value != "" && strings.Trim(value, shellSafe) == "" {
+		return value
+	}
+	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+}
+
+// shellSafe are the characters that mean themselves in a shell, of those that names and paths often have.
+const shellSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._:@-"
 
 // Find returns the node of a name or of kind/name. Where there is none, or more than one, the
 // error says which there are.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/web"
 )
 
@@ -91,7 +92,7 @@ func (e *env) changeAgent(id claybot.AgentID, key string, value json.RawMessage)
 func undoSetting(id claybot.AgentID, key string, own claybot.Settings) string {
 	unset := fmt.Sprintf("claybot agents unset %s %s", id, key)
 	was, set := ownSettings(own)[key]
-	word := shellWord(was)
+	word := nodes.ShellWord(was)
 	if strings.HasPrefix(was, "-") { // which else is an option
 		word = "-- " + word
 	}

@@ -186,7 +186,7 @@ func (f *configFile) edited(c web.ConfigEdit) (next []byte, undo func(), err err
 		switch {
 		case !configs.Known(key):
 			return nil, undo, noSuchKey(key)
-		case !configs.IsSecret(key):
+		case !configs.TakesSecret(key) || configs.SecretGroup(key):
 			return nil, undo, usageError{fmt.Errorf("%s is no secret: set its value", key)}
 		}
 		reference, undo, err := f.keepSecret(key, secret)

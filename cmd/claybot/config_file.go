@@ -288,12 +288,14 @@ const maxSecretInput = 16 << 10
 
 // value returns what the file is to say, or the secret that it is to refer to.
 func (c configSetCmd) value(e *env) (value, secret string, err error) {
-	secretive := configs.IsSecret(c.Key)
+	secretive := configs.TakesSecret(c.Key)
 	switch {
 	case c.Value == nil && !configs.Known(c.Key):
 		return "", "", noSuchKey(c.Key)
 	case c.Value == nil && !secretive:
 		return "", "", usageError{fmt.Errorf("give a value: claybot config set %s VALUE", c.Key)}
+	case c.Value == nil && configs.SecretGroup(c.Key):
+		return "", "", usageError{fmt.Errorf("%s has a secret for each name: claybot config set %s.NAME", c.Key, c.Key)}
 	case c.Value == nil:
 		secret, err = e.readSecret(c.Key)
 		return "", secret, err
@@ -330,6 +332,9 @@ func referenced(key, value string) error {
 		return noSuchKey(key)
 	}
 	if configs.IsSecret(key) && !strings.HasPrefix(value, "env:") && !strings.HasPrefix(value, "file:") {
+		if configs.SecretGroup(key) {
+			key += ".NAME"
+		}
 		return usageError{fmt.Errorf("a secret must not stand in the file or on the command line: leave it out, and claybot reads it from the terminal: claybot config set %s", key)}
 	}
 	return nil

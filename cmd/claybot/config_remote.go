@@ -11,11 +11,15 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// onMachine refuses a change over the network.
+// onMachine refuses a change over the network of a key, which may have its value behind it.
 func onMachine(key, why string) error {
+	command := "claybot config set " + key
+	if !strings.Contains(key, " ") { // else with the value
+		command += " VALUE"
+	}
 	return &web.Problem{
 		Status: http.StatusForbidden, Code: "local", Message: why + ": change this on the machine.",
-		Fix: "Run on the machine of claybot: claybot config set " + key + " VALUE", Fields: map[string]string{"value": why + ": change this on the machine."},
+		Fix: "Run on the machine of claybot: " + command, Fields: map[string]string{"value": why + ": change this on the machine."},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/nodes"
 )
 
 // A wayOut is one try of a command to leave its container: shell that succeeds
@@ -31,8 +32,8 @@ func (t *toolsPlay) waysOut() []wayOut {
 		{"a server of this machine", "reach " + strings.Replace(t.host(), ":", " ", 1)},
 		{"another network", "ls /sys/class/net | grep -v '^lo$' || { echo 'there is no device but its own lo'; false; }"},
 		{"the socket of Docker", "ls /var/run/docker.sock || ls /run/docker.sock"},
-		{"a file of another user", "cat " + quoteShell(t.secret) + " || cat " + quoteShell("/proc/1/root"+t.secret)},
-		{"a process of this machine", "c=$(cat " + host + `); test -n "$c" && test "$c" = ` + quoteShell(strings.TrimSpace(string(name)))},
+		{"a file of another user", "cat " + nodes.ShellWord(t.secret) + " || cat " + nodes.ShellWord("/proc/1/root"+t.secret)},
+		{"a process of this machine", "c=$(cat " + host + `); test -n "$c" && test "$c" = ` + nodes.ShellWord(strings.TrimSpace(string(name)))},
 		{"a file system of its own", "mkdir -p mnt && mount -t tmpfs none mnt"},
 		{"a disk of this machine", "rm -f disk; mknod disk b 8 0"},
 		{"the memory of this machine", "head -c 1 /dev/mem || head -c 1 /dev/kmsg"},
@@ -64,13 +65,10 @@ try() {
 }
 `)
 	for _, w := range t.waysOut() {
-		fmt.Fprintf(&b, "try %s %s\n", quoteShell(w.to), quoteShell(w.shell))
+		fmt.Fprintf(&b, "try %s %s\n", nodes.ShellWord(w.to), nodes.ShellWord(w.shell))
 	}
 	return b.String()
 }
-
-// quoteShell is a word of a shell.
-func quoteShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // breakOut shows a command that tries to leave its container, and what it met.
 func (t *toolsPlay) breakOut(ctx context.Context, s *stage) error {

@@ -162,7 +162,7 @@ var doctorCodes = []doctorCode{
 	{"sink-failing", "a sink of events, or the collector of traces, does not take them", "look at its address in the configuration, and whether its server runs; claybot status shows what waits for it", inChats},
 	{"node-stopped", "an operator has stopped a part of claybot", "", false},
 	{"restart-pending", "a setting waits for a restart", "restart claybot: claybot stop, then claybot serve; a service with: claybot service restart", false},
-	{"skills-missing", "the folder of skills does not exist", "make the folder, or correct skills_dir with: claybot config set skills_dir", false},
+	{"skills-missing", "the folder of skills does not exist", "make the folder, or name another one: claybot config set skills_dir DIR", false},
 	{"mcp-failing", "an MCP server does not work", "look at it with: claybot mcp list", inChats},
 	{"mcp-program-missing", "this machine lacks what an MCP server with where: host runs", "", inChats},
 	{"connector-failing", "a connector does not work", "correct that; then look whether it works with: claybot doctor --online", inChats},

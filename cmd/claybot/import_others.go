@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot/imports"
 	"github.com/claybot/claybot/imports/openclaw"
 	"github.com/claybot/claybot/imports/picoclaw"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/storage/sqlite"
 )
@@ -158,9 +159,9 @@ func (a *adoption) next(f *configFile, outcome string) string {
 	case len(a.todo) == 0:
 		return "There is nothing to import.\n"
 	case !a.flags.Apply && a.calls == nil:
-		return fmt.Sprintf("Nothing was changed. Notes, tasks and the heartbeat that claybot has already stay as they are. Import it with: claybot import %s %s --apply\n", a.Slug, shellWord(a.Dir))
+		return fmt.Sprintf("Nothing was changed. Notes, tasks and the heartbeat that claybot has already stay as they are. Import it with: claybot import %s %s --apply\n", a.Slug, nodes.ShellWord(a.Dir))
 	case !a.flags.Apply:
-		return fmt.Sprintf("Nothing was changed. Import it with: claybot import %s %s --apply\n", a.Slug, shellWord(a.Dir))
+		return fmt.Sprintf("Nothing was changed. Import it with: claybot import %s %s --apply\n", a.Slug, nodes.ShellWord(a.Dir))
 	}
 	text := outcome
 	if outcome != "" {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/claybot/claybot/lazyregexp"
+	"github.com/claybot/claybot/nodes"
 )
 
 type setupCmd struct {
@@ -194,24 +195,13 @@ func (s *setup) here(text string) string {
 	flags := ""
 	for _, f := range []struct{ name, value string }{{"--config", s.Config}, {"--data-dir", s.DataDir}, {"--http", s.HTTP}} {
 		if f.value != "" {
-			flags += " " + f.name + " " + shellWord(f.value)
+			flags += " " + f.name + " " + nodes.ShellWord(f.value)
 		}
 	}
 	return commands.ReplaceAllStringFunc(text, func(command string) string {
 		return "claybot" + flags + strings.TrimPrefix(command, "claybot")
 	})
 }
-
-// shellWord returns a value as a word of a shell.
-func shellWord(value string) string {
-	if strings.Trim(value, shellSafe) == "" {
-		return value
-	}
-	return quoteShell(value)
-}
-
-// shellSafe are the characters that mean themselves in a shell, of those that paths often have.
-const shellSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-"
 
 // A hereError is an error whose commands have the flags of this one, see here.
 type hereError struct {
