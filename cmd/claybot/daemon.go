@@ -321,7 +321,7 @@ func (d *daemon) run(life context.Context) error {
 	until(serving, d.listeners.metrics.Run) // it counts the last runs as well
 	until(ctx, d.tooling.workspaces.manager.Run)
 	until(serving, d.tooling.servers.manager.Run)
-	for _, run := range []func(context.Context){d.tooling.servers.clear, d.announce, d.welcome, d.followOrders, d.library.watch, d.maintain, d.stores.trim} {
+	for _, run := range []func(context.Context){d.tooling.servers.clear, d.announce, d.welcome, d.followOrders, d.library.watch, d.maintain, d.trim} {
 		group.Go(func() error { run(ctx); return nil })
 	}
 	group.Go(func() error { return d.stores.keeper.run(ctx) })

@@ -16,32 +16,60 @@ const (
 	trimEvery = 2 * time.Second
 	// busyBytes are the allocations of one look's time that count as work.
 	busyBytes = 4 << 20
+	// mappedBytes are the pages of files that a quiet daemon keeps in memory: what it needs from
+	// look to look is less.
+	mappedBytes = 12 << 20
 )
+
+func (d *daemon) trim(ctx context.Context) { d.stores.trim(ctx, d.traffic.forget) }
 
 // trim gives memory back to the system whenever a busy time is over, so that an
 // idle daemon is a small one: what is known of agents, the heap, and the pages of the binary.
-// It returns with ctx.
-func (s *stores) trim(ctx context.Context) {
+// It returns with ctx. forget drops what else a busy time has left behind.
+func (s *stores) trim(ctx context.Context, forget func()) {
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
-	last, trimmed := allocated(), uint64(0)
-	starting := true // what the start left behind goes with the first quiet look
+	since := calmSince(allocated())
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		now := allocated()
-		busy := now-last > busyBytes
-		last = now
-		if !busy && (starting || now-trimmed > busyBytes) {
-			s.agents.Release() // before the heap: what was made in a busy time lies scattered over it
+		heap, binary := since.due(allocated(), mappedFiles())
+		if heap {
+			forget() // before the heap: what was made in a busy time lies scattered over it
+			s.agents.Release()
 			debug.FreeOSMemory()
+		}
+		if binary {
 			unmapBinary()
-			trimmed, starting = now, false
 		}
 	}
+}
+
+// A calm decides what of the memory is given back.
+type calm struct {
+	last    uint64 // allocated at the last look
+	trimmed uint64 // allocated when the heap was last given back
+	started bool   // it was given back since the start
+}
+
+// calmSince begins after a start that has allocated so much.
+func calmSince(now uint64) *calm { return &calm{last: now} }
+
+// due reports what is given back at a look, by what was allocated so far, and what of files is
+// in memory. The first look gives back all, whatever goes on, such as the check of many agents:
+// the start is over. The others do when a busy time is over; and where much of the binary came
+// into memory for little work, as by a timer that asks Docker, they give back that.
+func (c *calm) due(now, files uint64) (heap, binary bool) {
+	quiet := now-c.last <= busyBytes
+	c.last = now
+	heap = !c.started || quiet && now-c.trimmed > busyBytes
+	if heap {
+		c.started, c.trimmed = true, now
+	}
+	return heap, heap || quiet && files > mappedBytes
 }
 
 // allocated is the number of bytes allocated since the start.

@@ -27,6 +27,20 @@ func unmapBinary() {
 	}
 }
 
+// mappedFiles is how many bytes of files are in the memory of the process; 0 where that is not known.
+func mappedFiles() uint64 {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(b))
+	if len(fields) < 3 {
+		return 0
+	}
+	pages, _ := strconv.ParseUint(fields[2], 10, 64) // else 0
+	return pages * uint64(os.Getpagesize())
+}
+
 // An addressRange is a part of the address space of the process.
 type addressRange struct{ from, size uintptr }
 

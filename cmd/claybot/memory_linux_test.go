@@ -79,9 +79,12 @@ func TestUnmapBinary(t *testing.T) {
 		}
 		return kb
 	}
-	before := resident()
+	before, known := resident(), mappedFiles()
 	unmapBinary()
 	if after := resident(); after >= before {
 		t.Errorf("%d kB of files in memory, before %d kB", after, before)
+	}
+	if now := mappedFiles(); now >= known {
+		t.Errorf("%d bytes of files mapped, before %d", now, known)
 	}
 }

@@ -123,6 +123,13 @@ func (t *traffic) prune() {
 	}
 }
 
+// forget forgets what is not shown any more.
+func (t *traffic) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.prune()
+}
+
 // now returns what agents do now.
 func (t *traffic) now() map[claybot.AgentID][]string {
 	t.mu.Lock()
