@@ -59,11 +59,12 @@ func (c *Recent[K, V]) Put(key K, value V, cost int64) {
 	c.release(now)
 }
 
-// Shrink drops the values that were not used for the longest time until the others cost at most limit.
-func (c *Recent[K, V]) Shrink(limit int64) {
+// Shrink drops the values that were not used for the longest time until the others cost at most
+// limit, and are at most n.
+func (c *Recent[K, V]) Shrink(limit int64, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for e := c.order.Back(); e != nil && c.cost > limit; e = c.order.Back() {
+	for e := c.order.Back(); e != nil && (c.cost > limit || len(c.byKey) > n); e = c.order.Back() {
 		c.remove(e)
 	}
 }

@@ -286,6 +286,9 @@ func TestRelease(t *testing.T) {
 	if n := len(s.residents.byID); n != releasedResidents+1 {
 		t.Errorf("%d agents in memory, want %d and the one in use", n, releasedResidents)
 	}
+	if n, _ := s.tails.Size(); n != releasedResidents {
+		t.Errorf("%d short tails in memory, want %d", n, releasedResidents)
+	}
 	if err := errors.Join(h.Append(t.Context(), said("bye")), h.Close()); err != nil {
 		t.Error(err)
 	}

@@ -257,12 +257,12 @@ func (t *cachedTail) fits(file fs.FileInfo) bool {
 // What Release leaves in memory: for the conversations that are going on.
 const (
 	releasedTails     = 1 << 20 // bytes of history files
-	releasedResidents = 256
+	releasedResidents = 64      // agents, with their tails: each of them keeps pages of the heap, however short it is
 )
 
 // Release drops most of what is in memory for speed alone; it is read again when it is needed.
 func (s *Store) Release() {
-	s.tails.Shrink(releasedTails)
+	s.tails.Shrink(releasedTails, releasedResidents)
 	s.residents.mu.Lock()
 	defer s.residents.mu.Unlock()
 	s.residents.shrink(releasedResidents)

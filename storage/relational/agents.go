@@ -37,7 +37,7 @@ func NewAgents(db *Store, blobs storage.Blobs, maxInline int64) *Agents {
 }
 
 // Release drops most of what is in memory for speed alone; it is read again when it is needed.
-func (s *Agents) Release() { s.recent.Shrink(releasedRecent) }
+func (s *Agents) Release() { s.recent.Shrink(releasedRecent, releasedAgents) }
 
 // AgentFor implements storage.Agents.
 func (s *Agents) AgentFor(ctx context.Context, d claybot.Descriptor) (claybot.Agent, error) {

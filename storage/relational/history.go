@@ -151,6 +151,7 @@ func (s *Agents) OpenHistory(ctx context.Context, l storage.Lease) (storage.Hist
 const (
 	recentHistories = 8 << 20         // bytes of histories that stay decoded
 	releasedRecent  = 1 << 20         // of them, after Release
+	releasedAgents  = 64              // whose they are then
 	recentIdle      = 5 * time.Minute // for at most this long after the last use
 	recordCost      = 512             // what a record takes beside its text
 )
