@@ -99,15 +99,20 @@ type Relay struct {
 	// Yield gives the right back when a sink goes: other nodes may have it still. It is set where Turn is.
 	Yield func(ctx context.Context, claim string) error
 
-	settling sync.Mutex // held while the sinks change
-	settled  bool       // Sinks are those that the store knows, and that work
-	known    []string   // names that the store has
+	settled settlement
 
-	mu      sync.Mutex // held to read Sinks, and with settling to change them
+	mu      sync.Mutex // held to read Sinks, and with settled to change them
 	whole   context.Context
 	working map[string]*publisher
 	unnamed string        // why the store does not take the names; empty: it does
 	again   chan struct{} // closed by the next Retry
+}
+
+// A settlement says how far the store and the nodes have the sinks. It is held while they change.
+type settlement struct {
+	sync.Mutex
+	done  bool     // Sinks are those that the store knows, and that work
+	known []string // names that the store has
 }
 
 // SinkClaim is the name of the claim of the relay of a sink.
@@ -148,15 +153,15 @@ func (r *Relay) Run(ctx context.Context) error {
 // One that goes, or that another one replaces, ends once its batch has; one that is new is told of what commits from
 // here on. While the store does not take the names, sinks that it does not know wait.
 func (r *Relay) Replace(ctx context.Context, sinks map[string]Sink, partial bool) {
-	r.settling.Lock()
+	r.settled.Lock()
 	if !maps.Equal(r.Sinks, sinks) || r.Partial != partial {
 		r.mu.Lock()
 		r.Sinks, r.Partial = sinks, partial
 		r.mu.Unlock()
-		r.settled = false
+		r.settled.done = false
 	}
 	_ = r.settle(ctx) // Run tries again
-	r.settling.Unlock()
+	r.settled.Unlock()
 	r.Retry()
 }
 
@@ -164,9 +169,9 @@ func (r *Relay) Replace(ctx context.Context, sinks map[string]Sink, partial bool
 func (r *Relay) keepSettled(ctx context.Context) {
 	for fails := 0; ctx.Err() == nil; {
 		again := r.retried()
-		r.settling.Lock()
+		r.settled.Lock()
 		err := r.settle(ctx)
-		r.settling.Unlock()
+		r.settled.Unlock()
 		if err == nil {
 			fails = 0
 			select {
@@ -183,19 +188,19 @@ func (r *Relay) keepSettled(ctx context.Context) {
 }
 
 // settle names the sinks to the store, and has them work: all of them, or those whose names it knows. The caller
-// holds settling.
+// holds settled.
 func (r *Relay) settle(ctx context.Context) error {
-	if r.settled {
+	if r.settled.done {
 		return nil
 	}
 	next, names := maps.Clone(r.Sinks), slices.Sorted(maps.Keys(r.Sinks))
 	unnamed := ""
 	err := r.Store.Sinks(ctx, !r.Partial, names...)
 	if err == nil {
-		r.settled, r.known = true, names
+		r.settled.done, r.settled.known = true, names
 	} else {
 		unnamed = "the store does not take its name: " + storage.Plain(err)
-		maps.DeleteFunc(next, func(name string, _ Sink) bool { return !slices.Contains(r.known, name) })
+		maps.DeleteFunc(next, func(name string, _ Sink) bool { return !slices.Contains(r.settled.known, name) })
 	}
 	r.mu.Lock()
 	r.unnamed = unnamed
