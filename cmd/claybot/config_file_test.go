@@ -9,7 +9,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/claybot/claybot/configs"
 )
+
+// putConfig sets a key as claybot config set does, whose lock ends with the process.
+func putConfig(e *env, key, value string) error {
+	f, err := e.configFile()
+	if err != nil {
+		return err
+	}
+	defer f.unlock()
+	_, err = f.put(e, key, value, "")
+	return err
+}
 
 // A change that makes the file larger than what is read is refused before anything is written, by the commands and the
 // API: claybot would not start again.
@@ -19,7 +32,7 @@ func TestConfigTooLarge(t *testing.T) {
 	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
 	file, prompt := filepath.Join(h.dir, "claybot.yaml"), strings.Repeat("p", 200)
 	const want = "nothing was changed: with this change, the file is larger than 1048576 bytes"
-	if err := (configSetCmd{Key: "agents.p1.prompt", Value: &prompt}).Run(h.env); exitCode(err) != exitConfig || !strings.Contains(err.Error(), want) {
+	if err := putConfig(h.env, "agents.p1.prompt", prompt); exitCode(err) != exitConfig || !strings.Contains(err.Error(), want) {
 		t.Errorf("by command: %v", err)
 	}
 	if got := h.config(400, "PUT", "/config/agents.p1.prompt", "", `{"value":"`+prompt+`"}`, nil); !strings.Contains(strings.ToLower(got), want) {
@@ -30,6 +43,38 @@ func TestConfigTooLarge(t *testing.T) {
 		t.Errorf("the file has %d bytes, the history is %s, %v", len(got), history, err)
 	}
 	h.config(200, "PUT", "/config/log_level", "", `{"value":"debug"}`, nil) // for which there is room
+}
+
+// A change by the API or the page is refused while the daemon has settings of a file that is missing or has no key.
+func TestConfigLost(t *testing.T) {
+	h := startDaemon(t, "model: demo\nlimits: {runs_per_minute: 7}\n", nil)
+	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
+	file := filepath.Join(h.dir, "claybot.yaml")
+	h.config(200, "PUT", "/config/log_level", "", `{"value":"debug"}`, nil)
+	page := guide{env: h.env, ctx: h.ctx, by: "web:operator", say: func(string, ...any) {}, within: func() configs.Config { return *h.daemon.config.Load() }}
+	for text, want := range map[string]string{"": "is missing", "# nothing\n": "has no key"} {
+		err := os.Remove(file)
+		if text != "" {
+			err = os.WriteFile(file, []byte(text), 0o600)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		for path, method := range map[string]string{"/config/log_level": "PUT", "/config/limits": "DELETE", "/config/history/1/revert": "POST"} {
+			if got := h.config(400, method, path, "", `{"value":"warn"}`, nil); !strings.Contains(got, "Nothing was changed") && !strings.Contains(got, "nothing was changed") || !strings.Contains(got, want) || !strings.Contains(got, "claybot config init") {
+				t.Errorf("%q: %s %s: %s", text, method, path, got)
+			}
+		}
+		if err := page.save(setting{key: "log_level", value: "warn"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: setup on the page: %v", text, err)
+		}
+		if got, _ := os.ReadFile(file); string(got) != text {
+			t.Errorf("the file is %q", got)
+		}
+		if got := h.daemon.config.Load().Limits.RunsPerMinute; got != 7 {
+			t.Errorf("in force is %d", got)
+		}
+	}
 }
 
 // fileEnv is an env with a configuration file in a directory, and no daemon.
@@ -74,7 +119,7 @@ func TestConfigCrash(t *testing.T) {
 	}
 	set := func(value string) {
 		t.Helper()
-		if err := (configSetCmd{Key: "log_level", Value: &value}).Run(e); err != nil {
+		if err := putConfig(e, "log_level", value); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,7 +168,7 @@ func TestConfigCrash(t *testing.T) {
 // The next change, or start, removes what a crash has left beside the file, and nothing else.
 func TestConfigLeftovers(t *testing.T) {
 	for name, do := range map[string]func(e *env) error{
-		"change": func(e *env) error { return configSetCmd{Key: "log_level", Value: new("debug")}.Run(e) },
+		"change": func(e *env) error { return putConfig(e, "log_level", "debug") },
 		"start":  func(e *env) error { e.tidy(); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
