@@ -139,6 +139,7 @@ type SettingStatus struct {
 	Off  bool   `json:"off"` // a feature is off until the setting is corrected
 	Code string `json:"code,omitempty"`
 
+	Key       string `json:"-"` // of the setting; empty: it is about the file
 	Connector string `json:"-"` // that keeps its old settings; empty: it is about another part
 }
 

@@ -25,7 +25,7 @@ func (d *doctor) daemon(ctx context.Context) bool {
 	}
 	before := len(d.all)
 	d.unused = !d.config.Keyed() && slices.ContainsFunc(st.Findings, func(f overview.Finding) bool {
-		return f.What == "configuration" && (f.Code == "config-missing" || f.Code == "config-refused")
+		return strings.HasPrefix(f.What, "configuration") && (f.Code == "config-missing" || f.Code == "config-refused")
 	})
 	for _, f := range st.Findings {
 		if f.Code == "route-dead" && !d.config.Storage.Shared() {

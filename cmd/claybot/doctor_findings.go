@@ -105,7 +105,7 @@ func (d *daemon) memberFindings(l *findingList, st overview.Status) {
 	}
 }
 
-// settingFindings are about what bad settings switch off, all in one.
+// settingFindings are about what bad settings switch off. Operators read of the first one in their chats.
 func (d *daemon) settingFindings(l *findingList, st overview.Status) {
 	off := slices.DeleteFunc(slices.Clone(st.Settings), func(x overview.SettingStatus) bool { return !x.Off || x.Code == "" })
 	part := texts.Part{Kind: texts.PartConfiguration}
@@ -118,6 +118,9 @@ func (d *daemon) settingFindings(l *findingList, st overview.Status) {
 		text += fmt.Sprintf(" (and %d more; claybot config check lists all)", more)
 	}
 	l.wrong("configuration", part, overview.LevelProblem, off[0].Code, text, off[0].Next)
+	for _, x := range off[1:] {
+		l.wrong("configuration "+cmp.Or(x.Key, x.Connector, "file"), texts.Part{}, overview.LevelProblem, x.Code, x.Text, x.Next)
+	}
 }
 
 // restartFindings are about the settings that wait for a restart, with the values in force.

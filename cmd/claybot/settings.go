@@ -89,7 +89,7 @@ func (s *settings) replace(c *configs.Config) {
 func (s *settings) status() []overview.SettingStatus {
 	var all []overview.SettingStatus
 	for _, w := range s.Load().Source.Warnings {
-		all = append(all, overview.SettingStatus{Text: w.String(), Next: w.Next, Off: w.Off, Code: w.Code()})
+		all = append(all, overview.SettingStatus{Text: w.String(), Next: w.Next, Off: w.Off, Code: w.Code(), Key: w.Key})
 	}
 	if kept := s.kept.Load(); kept != nil {
 		all = append(all, *kept...)

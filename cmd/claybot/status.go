@@ -58,7 +58,7 @@ func adviceRows(rows [][]string, all []overview.Finding) [][]string {
 	parts := rows // findings about others may have the same text
 	for _, f := range all {
 		if !slices.ContainsFunc(parts, func(row []string) bool {
-			return row[0] == f.What || row[0] == "setting" && (f.What == "configuration" || f.What == "workflows") || strings.HasSuffix(row[1], f.Text)
+			return row[0] == f.What || row[0] == "setting" && (strings.HasPrefix(f.What, "configuration") || f.What == "workflows") || strings.HasSuffix(row[1], f.Text)
 		}) {
 			rows = append(rows, []string{f.What, connectors.OneLine(f.Text, 600)})
 		}

@@ -53,7 +53,7 @@ func (v healthView) Advice() []overview.Finding { return adviceOf(v.Status) }
 // adviceOf leaves out what findingsOf says, and the settings and workflows, which have a list.
 func adviceOf(s overview.Status) []overview.Finding {
 	return slices.DeleteFunc(slices.Clone(s.Findings), func(f overview.Finding) bool {
-		said := f.What == "workflows" || f.Code == "agent-unusable"
+		said := f.What == "workflows" || strings.HasPrefix(f.What, "configuration ") || f.Code == "agent-unusable"
 		return said || slices.Contains([]string{texts.PartCheck, texts.PartMember, texts.PartConfiguration}, f.Part.Kind)
 	})
 }
