@@ -219,7 +219,7 @@ func (d *doctor) settings(e *env, warnings []configs.Warning) {
 			continue // the check of its connector says so
 		}
 		level := postgres.LevelWarning
-		if w.Off {
+		if w.Off || w.Code() == configs.CodeMissing { // what needs the secret does not work
 			level = postgres.LevelProblem
 		}
 		d.say(w.Code(), level, w.String(), w.Next)

@@ -68,6 +68,18 @@ func unsafeCode(dir string) string {
 	return "data-dir-unusable"
 }
 
+// unreadSecret returns the warning about a secret that the settings of one of several groups of keys name, and that
+// cannot be read. It is the cause where the credential is missing.
+func unreadSecret(c *configs.Config, groups ...string) (configs.Warning, bool) {
+	i := slices.IndexFunc(c.Source.Warnings, func(w configs.Warning) bool {
+		return w.Code() == configs.CodeMissing && slices.ContainsFunc(groups, w.Concerns)
+	})
+	if i < 0 {
+		return configs.Warning{}, false
+	}
+	return c.Source.Warnings[i], true
+}
+
 // refused records why a platform did not accept the credentials of a connector, or did not answer.
 func (d *doctor) refused(err error) bool {
 	if p := (*connectors.PermanentError)(nil); errors.As(err, &p) {

@@ -152,6 +152,9 @@ const (
 	connectorOffNext = "correct it, then run: claybot config check; claybot reads the file again by itself, and its environment when it starts"
 )
 
+// groupsOf are the groups of keys that may set a connector.
+func groupsOf(connector string) []string { return []string{connector, "connectors." + connector} }
+
 // connectorFindings are about a connector. Operators have another notice of one that has stopped.
 func (d *daemon) connectorFindings(l *findingList, x overview.ConnectorStatus) {
 	part := texts.Part{Kind: texts.PartConnector, Name: x.Name}
@@ -163,6 +166,9 @@ func (d *daemon) connectorFindings(l *findingList, x overview.ConnectorStatus) {
 	case x.Refusal != nil && x.Refusal.Fix != "":
 		next = x.Refusal.Fix
 		text = strings.Replace(text, "; "+next, "", 1)
+	}
+	if w, missing := unreadSecret(d.config.Load(), groupsOf(x.Name)...); missing && code == "credential-missing" {
+		code, text, next = w.Code(), w.String(), w.Next
 	}
 	switch off := d.config.Load().Connectors.Off(x.Name); {
 	case off != "" && x.State == connectors.StateStopped:
@@ -226,6 +232,9 @@ func (d *daemon) modelFindings(l *findingList) {
 		seen[key] = true
 		what, part := "model "+key, texts.Part{Kind: texts.PartModel, Name: key}
 		if why := m.Off(); why != "" {
+			if _, said := unreadSecret(c, "model", "agents."+name); said {
+				continue // the setting has a finding
+			}
 			l.wrong(what, part, overview.LevelProblem, "model-off", "it is off: "+why, correctModel)
 			continue
 		}

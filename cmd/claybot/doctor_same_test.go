@@ -25,7 +25,11 @@ type brokenRun struct {
 
 var brokenRuns = []brokenRun{
 	{brokenSetup: brokenSetup{name: "a token that Telegram refuses at the start", env: map[string]string{"TELEGRAM_BOT_TOKEN": "1234567:FAKE-another-token-for-the-tests"}, breaks: withTelegram(nil), code: "credential-refused", next: "get the token from @BotFather"}},
-	{brokenSetup: brokenSetup{name: "a token that Telegram refuses later", env: map[string]string{"OTHER": "1234567:FAKE-another-token-for-the-tests"}, breaks: withTelegram(nil), code: "credential-refused", next: "get the token from @BotFather"}, later: "telegram: {token: 'env:OTHER'}\n", asks: testsConnector},
+	{brokenSetup: brokenSetup{name: "a token that Telegram refuses later", breaks: withTelegram(nil), code: "credential-refused", next: "get the token from @BotFather"}, change: func(_ *testing.T, b *setupBench) {
+		b.env["TELEGRAM_BOT_TOKEN"] = "1234567:FAKE-another-token-for-the-tests"
+	}, asks: testsConnector},
+	{brokenSetup: brokenSetup{name: "a variable that is not set", file: "telegram: {token: 'env:MY_TOKEN'}\n", code: "config-secret-missing", next: "set the variable"}},
+	{brokenSetup: brokenSetup{name: "a key of a model that is not set", file: "model: {base_url: 'http://127.0.0.1:1/v1', name: m, key: 'env:MY_KEY'}\n", code: "config-secret-missing", next: "set the variable"}},
 	{brokenSetup: brokenSetup{name: "a port that is taken", file: "language: en\n", breaks: func(t *testing.T, b *setupBench) { b.env["CLAYBOT_HTTP_ADDR"] = takenAddress(t) }, code: "http-unusable", next: "set CLAYBOT_HTTP_ADDR to another one"}},
 	{brokenSetup: brokenSetup{name: "a port of the file that is taken", breaks: func(t *testing.T, b *setupBench) {
 		delete(b.env, "CLAYBOT_HTTP_ADDR")
@@ -109,4 +113,4 @@ func TestOneCauseOneCode(t *testing.T) {
 }
 
 // ambient are the codes about the machine and about the demo model.
-var ambient = map[string]bool{"model-demo": true, "disk-full": true, "disk-low": true, "disk-slow": true}
+var ambient = map[string]bool{"model-demo": true, "docker-unusable": true, "disk-full": true, "disk-low": true, "disk-slow": true}

@@ -168,6 +168,7 @@ type credential struct {
 	value configs.Secret
 	form  *lazyregexp.Regexp // nil: unknown
 	where string             // to get it
+	said  bool               // another check says why it is missing
 }
 
 // instances checks the credentials of each connector.
@@ -181,8 +182,9 @@ func (d *doctor) instances(ctx context.Context) bool {
 			continue
 		}
 		var needed []credential
+		_, said := unreadSecret(&d.config, groupsOf(i.Name)...)
 		for n, c := range i.Settings.Credentials() {
-			needed = append(needed, credential{i.Names()[n], c.Value, c.Form, c.Where})
+			needed = append(needed, credential{i.Names()[n], c.Value, c.Form, c.Where, said && c.Value.Named()})
 		}
 		d.credentials(needed...)
 		switch s := i.Settings.(type) {
@@ -225,11 +227,14 @@ func (d *doctor) model(context.Context) bool {
 		return d.warn("model-demo", "it is the demo model, which replies from a script", "set a model with: claybot setup model")
 	}
 	if why := m.Off(); why != "" {
+		if _, said := unreadSecret(&d.config, "model"); said {
+			return true // the setting has a finding
+		}
 		return d.problem("model-off", "it is off: "+why, correctModel)
 	}
 	var all []credential
 	for _, k := range m.Credentials() {
-		all = append(all, credential{k.String(), k, nil, "give it a value"})
+		all = append(all, credential{k.String(), k, nil, "give it a value", false})
 	}
 	if len(all) == 0 {
 		return d.warn("model-no-key", noKey(m), setKey)
@@ -246,6 +251,8 @@ func (d *doctor) credentials(all ...credential) bool {
 			name = c.value.String()
 		}
 		switch {
+		case v == "" && c.said:
+			good = false
 		case v == "":
 			good = d.problem("credential-missing", name+" is not set or cannot be read", c.where) && false
 		case strings.TrimSpace(v) != v || strings.ContainsAny(v, " \t\r\n\"'"):

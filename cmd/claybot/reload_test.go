@@ -52,7 +52,7 @@ func TestReloadKeepsAFile(t *testing.T) {
 			}
 		}
 		h.daemon.reload(h.ctx, h.env, false)
-		if st := h.get("/status"); !strings.Contains(st, "configuration reload failed") || !strings.Contains(st, "missing or has no key") {
+		if st := h.get("/status"); !strings.Contains(st, "configuration reload failed") || !strings.Contains(st, "restart claybot to run without one") {
 			t.Errorf("%q: the status is %s", text, st)
 		}
 		if c := h.daemon.config.Load(); len(c.Agents.Budgets) != 1 || c.Model.Off() == "" {
