@@ -161,6 +161,13 @@ func (u *Health) Says() string {
 	return ""
 }
 
+// Full reports whether this member is unwell because the disk is full or read-only.
+func (u *Health) Full() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return time.Since(u.full) < unwellFor
+}
+
 // Spread reports whether this member is unwell beyond one agent: the disk is full, or two
 // agents, or what is of no agent, met an error within unwellFor.
 func (u *Health) Spread() bool {

@@ -28,8 +28,8 @@ func (d *doctor) daemon(ctx context.Context) bool {
 		return strings.HasPrefix(f.What, "configuration") && (f.Code == "config-missing" || f.Code == "config-refused")
 	})
 	for _, f := range st.Findings {
-		if f.Code == "route-dead" && !d.config.Storage.Shared() {
-			continue // another check names the routes
+		if f.Code == "route-dead" && !d.config.Storage.Shared() || f.Code == "disk-full" && st.Disk != nil && st.Disk.Free < leastSpace {
+			continue // another check names the routes, or measures the space
 		}
 		d.what = ofDaemon + f.What
 		d.say(f.Code, f.Level, f.Text, f.Next)

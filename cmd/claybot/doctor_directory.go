@@ -12,14 +12,17 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
+	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/storage/sqlite"
 	"github.com/claybot/claybot/web"
 )
 
 const (
-	leastSpace  = 100 << 20 // bytes
+	noSpace     = 1 << 20 // bytes
+	leastSpace  = 100 << 20
 	littleSpace = 1 << 30
 	syncs       = 9
 	slowSync    = 50 * time.Millisecond
@@ -132,14 +135,28 @@ func (d *doctor) space(context.Context) bool {
 	if err != nil {
 		return d.warn("disk-unknown", "cannot determine the free space: "+reason(err), "")
 	}
-	free := fmt.Sprintf("%s of %s free", size(st.Free), size(st.Total))
-	switch {
-	case st.Free < leastSpace:
-		return d.problem("disk-full", free+": claybot will soon be unable to store messages", "free disk space at "+dir)
-	case st.Free < littleSpace:
-		return d.warn("disk-low", free, "free disk space at "+dir)
+	switch code, text, next := spaceOf(st, dir); code {
+	case "disk-full":
+		return d.problem(code, text, next)
+	case "disk-low":
+		return d.warn(code, text, next)
+	default:
+		return d.ok(text)
 	}
-	return d.ok(free)
+}
+
+// spaceOf returns the code, the words and the next step for the space at a data directory.
+func spaceOf(st overview.DiskStatus, dir string) (code, text, next string) {
+	text, next = fmt.Sprintf("%s of %s free", size(st.Free), size(st.Total)), "free disk space at "+dir
+	switch {
+	case st.Free < noSpace:
+		return "disk-full", text + ": claybot cannot store messages", next
+	case st.Free < leastSpace:
+		return "disk-full", text + ": claybot will soon be unable to store messages", next
+	case st.Free < littleSpace:
+		return "disk-low", text, next
+	}
+	return postgres.CodeOK, text, ""
 }
 
 // size formats a number of bytes.
@@ -153,10 +170,18 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 }
 
+// knowsFull reports whether an error is that of a disk of which a finding says that it is full.
+func (d *doctor) knowsFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) && slices.ContainsFunc(d.all, func(f finding) bool { return f.Code == "disk-full" })
+}
+
 // writing measures how long a synced write takes.
 func (d *doctor) writing(context.Context) bool {
 	dir := d.config.DataDir
 	f, err := os.CreateTemp(dir, ".claybot-doctor-")
+	if d.knowsFull(err) {
+		return true
+	}
 	if err != nil {
 		return d.problem("data-dir-not-writable", "cannot write to "+dir+": "+reason(err), "let this user write there, and check whether the disk is full or read-only")
 	}
@@ -170,6 +195,9 @@ func (d *doctor) writing(context.Context) bool {
 		_, err := f.Write(make([]byte, 4096))
 		if err == nil {
 			err = f.Sync()
+		}
+		if d.knowsFull(err) {
+			return true
 		}
 		if err != nil {
 			return d.problem("data-dir-not-writable", "cannot write to "+dir+": "+reason(err), "check whether the disk is full or defective")

@@ -43,11 +43,15 @@ func (l *findingList) wrong(what string, part texts.Part, level, code, text, nex
 // of operators have their words from here.
 func (d *daemon) findings(st overview.Status) []overview.Finding {
 	l := &findingList{hide: strings.NewReplacer(hidden(*d.config.Load())...)}
+	full := d.diskFindings(l, st)
 	d.memberFindings(l, st)
 	d.settingFindings(l, st)
 	d.restartFindings(l)
 	d.flowFindings(l)
 	for _, x := range st.Connectors {
+		if full && strings.Contains(x.Err, " stored") {
+			continue // because of the disk
+		}
 		d.connectorFindings(l, x)
 	}
 	if why := skillsMissing(d.config.Load()); why != "" {
@@ -83,6 +87,9 @@ func (d *daemon) readiness() (ok bool, missing web.Problem) {
 		return true, missing
 	}
 	l := &findingList{hide: strings.NewReplacer(hidden(*d.config.Load())...)}
+	if f.What == "unwell" && d.diskFindings(l, overview.Status{}) {
+		f.Text = l.all[0].Text
+	}
 	if by != nil { // the code and the next step are those of the status
 		d.connectorFindings(l, *by)
 	}
@@ -91,12 +98,31 @@ func (d *daemon) readiness() (ok bool, missing web.Problem) {
 	return false, web.Problem{Code: f.Code, Message: fmt.Sprintf("not ready: %s (%s).", strings.TrimRight(f.Text, "."), f.Code), Fix: "Next step: " + f.Next}
 }
 
+// diskFindings are about the space for the data. It reports whether there is none.
+func (d *daemon) diskFindings(l *findingList, st overview.Status) (full bool) {
+	dir := d.config.Load().DataDir
+	full = d.system.Worker.Health.Full()
+	code, text, next := spaceOf(*cmp.Or(st.Disk, new(overview.DiskStatus)), dir)
+	switch {
+	case st.Disk != nil && code == "disk-full":
+		l.wrong("disk", texts.Part{}, overview.LevelProblem, code, text, next)
+	case full:
+		text, there, _ := strings.Cut(d.system.Worker.Health.Says(), "; ")
+		if next == "" || d.config.began.Storage.Shared() { // it may be read-only, or that of the server
+			next = there
+		}
+		l.wrong("disk", texts.Part{}, overview.LevelProblem, "disk-full", text, next)
+	}
+	return full
+}
+
 // memberFindings are about this process and the agents.
 func (d *daemon) memberFindings(l *findingList, st overview.Status) {
 	member := texts.Part{Kind: texts.PartMember, Name: d.stores.members.Name()}
-	if st.Unwell == "" {
+	switch {
+	case st.Unwell == "":
 		l.works("unwell", member)
-	} else {
+	case !d.system.Worker.Health.Full(): // of which the disk has a finding
 		l.wrong("unwell", member, overview.LevelWarning, "daemon-unwell", st.Unwell, "")
 	}
 	for _, row := range faultRows(st) {

@@ -20,7 +20,6 @@ type brokenRun struct {
 	later  string                            // the file that the running daemon reads
 	change func(*testing.T, *setupBench)     // of the running daemon, before it reads the file again
 	asks   func(*testing.T, *daemon, string) // what else says the same, with the code
-
 }
 
 var brokenRuns = []brokenRun{

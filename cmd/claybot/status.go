@@ -112,11 +112,11 @@ func diskRows(st overview.Status) [][]string {
 	if st.Disk == nil || st.Disk.Free >= littleSpace {
 		return nil
 	}
-	free := fmt.Sprintf("%s of %s free", size(st.Disk.Free), size(st.Disk.Total))
-	if st.Disk.Free < leastSpace {
-		return field("disk", "FULL: "+free+"; claybot will soon be unable to store messages; free disk space")
+	code, text, _ := spaceOf(*st.Disk, "")
+	if code == "disk-full" {
+		return field("disk", "FULL: "+text)
 	}
-	return field("disk", "low: "+free+"; free disk space")
+	return field("disk", "low: "+text+"; free disk space")
 }
 
 // figureRows show the counts of the store, and how old they are if the store does not

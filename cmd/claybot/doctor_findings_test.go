@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/storage"
+)
+
+// Each setting that switches something off has its own finding.
+func TestSettingFindings(t *testing.T) {
+	h := startDaemon(t, "model: demo\ntelegram: {token: '1234567:FAKE-telegram-token-for-tests-only'}\nbudgets: [{per: all, every: day, usd: five}]\n", nil)
+	st, err := h.daemon.system.Overview.Status(h.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []string
+	for _, f := range st.Findings {
+		if strings.HasPrefix(f.What, "configuration") {
+			codes = append(codes, f.Code)
+		}
+	}
+	slices.Sort(codes)
+	if want := []string{"config-secret-in-file", "config-value"}; !slices.Equal(codes, want) {
+		t.Errorf("the findings are %+v, want %q", st.Findings, want)
+	}
+	rows := fmt.Sprint(adviceRows([][]string{{"setting", "x"}}, st.Findings))
+	for _, want := range []string{"[config-secret-in-file]", "[config-value]"} {
+		if !strings.Contains(rows, want) {
+			t.Errorf("the status has no %s: %s", want, rows)
+		}
+	}
+}
+
+// A full disk has one finding, and the connectors that can store nothing have none.
+func TestFullDiskIsOneFinding(t *testing.T) {
+	h := startDaemon(t, "model: demo\n", nil)
+	h.daemon.system.Worker.Health.Stored(storage.ErrFull)
+	st, err := h.daemon.system.Overview.Status(h.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.Disk = &overview.DiskStatus{Total: 1 << 40}
+	wait := overview.ConnectorStatus{Name: "telegram"}
+	wait.Health = connectors.Health{State: connectors.StateFailing, Err: "telegram: messages cannot be stored and wait at Telegram: the disk is full"}
+	st.Connectors = append(st.Connectors, wait)
+	for _, disk := range []*overview.DiskStatus{st.Disk, nil} {
+		st.Disk = disk
+		all := slices.DeleteFunc(h.daemon.findings(st), func(f overview.Finding) bool { return f.Level == overview.LevelOK })
+		if len(all) != 1 || all[0].Code != "disk-full" || !strings.HasPrefix(all[0].Next, "free disk space at ") || disk != nil && !strings.HasSuffix(all[0].Text, "free: claybot cannot store messages") {
+			t.Errorf("the findings are %+v", all)
+		}
+	}
+	if _, why := h.daemon.readiness(); why.Code != "disk-full" || !strings.HasPrefix(why.Fix, "Next step: free disk space at ") {
+		t.Errorf("not ready: %+v", why)
+	}
+}
