@@ -39,6 +39,9 @@ func leavesBehind(before, after configs.Config) (all []configs.Warning) {
 		}
 		warn(key, "agents get other workspaces: they do not find the files of those so far, which stay until workspaces.ttl has passed", "to go on with those so far: claybot config revert")
 	}
+	if was, now := before.Model, after.Model; !was.Demo() && !now.Demo() && hostOf(was) != hostOf(now) && unsetKey(after, "model.base_url") {
+		warn("model.base_url", fmt.Sprintf("what agents read and write goes to %s, where it went to %s", hostOf(now), hostOf(was)), "to stay with "+hostOf(was)+": claybot config revert")
+	}
 	if before.Sessions.Threads != after.Sessions.Threads {
 		warn("sessions.threads", movedPeople("thread", "threads", after.Sessions.Threads), "to go on as so far: claybot config revert")
 	}
@@ -46,6 +49,12 @@ func leavesBehind(before, after configs.Config) (all []configs.Warning) {
 		warn("sessions.group", movedPeople("member of a group", "single members", after.Sessions.Group), "to go on as so far: claybot config revert")
 	}
 	return all
+}
+
+// unsetKey reports whether nothing sets a key.
+func unsetKey(c configs.Config, key string) bool {
+	all := c.Value(key)
+	return len(all) == 1 && all[0].Origin == configs.OriginDefault
 }
 
 // movedPeople says what becomes of conversations when each of some gets its own, or all get one.

@@ -47,6 +47,9 @@ func TestLeavesBehind(t *testing.T) {
 		{at + "sessions: {threads: own}", at + "sessions: {threads: shared}", "sessions.threads", "all share one conversation", "claybot config revert"},
 		{at, at + "sessions: {group: shared}", "sessions.group", "all share one conversation", "claybot config revert"},
 		{at + "sessions: {group: shared}", at + "sessions: {group: own}", "sessions.group", "each member of a group has a conversation of its own", "claybot config revert"},
+		{at + "model: {name: m1, base_url: 'http://llm.example/v1'}", at + "model: {name: m1}", "model.base_url", "goes to api.openai.com, where it went to llm.example", "claybot config revert"},
+		{at + "model: {name: m1, base_url: 'http://llm.example/v1'}", at + "model: {name: m1, base_url: 'http://other.example/v1'}", "", "", ""}, // which the change names
+		{at + "model: {name: m1}", at + "model: {name: m2}", "", "", ""},
 		{at, at + "log_level: debug\nlimits: {runs_per_minute: 3}", "", "", ""},
 	} {
 		all := leavesBehind(load(tt.before), load(tt.after))
