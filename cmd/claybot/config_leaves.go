@@ -32,15 +32,18 @@ func leavesBehind(before, after configs.Config) (all []configs.Warning) {
 	if was, now := before.Storage.Files, after.Storage.Files; before.Storage.Shared() && after.Storage.Shared() && (was.Bucket != now.Bucket || was.Prefix != now.Prefix || was.Endpoint != now.Endpoint) {
 		warn("files.url", "claybot will look for all files at the new place: those stored so far stay where they are, and it does not find them", "move them before claybot starts again, see docs/files.md; or: claybot config revert")
 	}
+	if was, now := before.Model, after.Model; !was.Demo() && !now.Demo() && hostOf(was) != hostOf(now) && unsetKey(after, "model.base_url") {
+		warn("model.base_url", fmt.Sprintf("what agents read and write goes to %s, where it went to %s", hostOf(now), hostOf(was)), "to stay with "+hostOf(was)+": claybot config revert")
+	}
+	if !before.Storage.Shared() && blankDir(before.DataDir) { // as during setup
+		return all
+	}
 	if was, now := before.Tools.Workspace, after.Tools.Workspace; was.Provider != now.Provider || was.Per != now.Per {
 		key := "workspaces.per"
 		if was.Provider != now.Provider {
 			key = "workspaces.provider"
 		}
 		warn(key, "agents get other workspaces: they do not find the files of those so far, which stay until workspaces.ttl has passed", "to go on with those so far: claybot config revert")
-	}
-	if was, now := before.Model, after.Model; !was.Demo() && !now.Demo() && hostOf(was) != hostOf(now) && unsetKey(after, "model.base_url") {
-		warn("model.base_url", fmt.Sprintf("what agents read and write goes to %s, where it went to %s", hostOf(now), hostOf(was)), "to stay with "+hostOf(was)+": claybot config revert")
 	}
 	if before.Sessions.Threads != after.Sessions.Threads {
 		warn("sessions.threads", movedPeople("thread", "threads", after.Sessions.Threads), "to go on as so far: claybot config revert")

@@ -44,6 +44,7 @@ func TestLeavesBehind(t *testing.T) {
 		{at + "storage: {url: env:A}\nfiles: {url: 's3://one'}", at + "storage: {url: env:A}\nfiles: {url: 's3://two'}", "files.url", "does not find them", "docs/files.md"},
 		{at, at + "workspaces: {provider: local}", "workspaces.provider", "do not find the files", "claybot config revert"},
 		{at, at + "workspaces: {per: owner}", "workspaces.per", "do not find the files", "claybot config revert"},
+		{"data_dir: " + next, "data_dir: " + next + "\nworkspaces: {provider: local}\nsessions: {group: shared}", "", "", ""},
 		{at + "sessions: {threads: own}", at + "sessions: {threads: shared}", "sessions.threads", "all share one conversation", "claybot config revert"},
 		{at, at + "sessions: {group: shared}", "sessions.group", "all share one conversation", "claybot config revert"},
 		{at + "sessions: {group: shared}", at + "sessions: {group: own}", "sessions.group", "each member of a group has a conversation of its own", "claybot config revert"},
