@@ -122,6 +122,7 @@ type talk struct {
 	run    claybot.RunID
 	waits  []*wait // the messages without an end
 	failed bool    // one of them failed
+	broke  bool    // the newest one waits for a budget
 	place  position
 	still  *time.Timer // until a message without output gets a sign of life
 	wrote  bool        // something was printed since the newest message was sent
@@ -464,6 +465,7 @@ func (t *talk) interrupted() error {
 // end prints the reply; for a stopped run, what it had written so far.
 func (t *talk) end(w *wait, reply string, failed bool) error {
 	stopped := w.ended == claybot.EventRunCanceled
+	t.broke = w.budget
 	switch {
 	case t.json:
 	case stopped && reply == "":

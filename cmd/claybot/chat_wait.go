@@ -34,6 +34,8 @@ type wait struct {
 	// that ask, put the texts of those that were shown.
 	open []string
 	put  map[string]string
+	// budget: one of them is about a budget that is used up, so that no model is asked.
+	budget bool
 	// early are texts of runs that may turn out to have taken the message: the events of
 	// another member may arrive after its texts.
 	early map[claybot.RunID][]saidFrame
@@ -142,11 +144,13 @@ func (w *wait) event(e claybot.Event) {
 		for _, q := range d.Questions {
 			if e.Run == w.run {
 				w.open = append(w.open, questionPrefix+q.ID+"/1")
+				_, budget := runs.BudgetAskOf(q)
+				w.budget = w.budget || budget
 			}
 		}
 	case claybot.EventRunStarted, claybot.EventRunResumed, claybot.EventMessagesInjected:
 		if e.Run == w.run {
-			w.open = nil // its questions have their answers
+			w.open, w.budget = nil, false // its questions have their answers
 		}
 		if d, ok := decode[runs.MessagesTaken](e.Data); ok && slices.Contains(d.Messages, w.id) {
 			w.run = e.Run

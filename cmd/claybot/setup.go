@@ -263,6 +263,10 @@ func (s *setup) greet() error {
 		s.say("✗ No reply to the first message. Next: claybot setup model\n")
 		return err
 	}
+	if t.broke {
+		s.say("✗ No reply to the first message: the budget does not hold a call. Next: claybot setup budget\n")
+		return errSilent
+	}
 	config, _, err := s.load()
 	if err != nil {
 		return err
