@@ -91,7 +91,7 @@ func (s *guide) choice(in web.SetupAnswer) (c choiceOfModel, err error) {
 		return c, setupProblem(err, "address")
 	case err != nil:
 		return c, setupProblem(err, "")
-	case known && preset.Key != "" && keyOf(m) == "":
+	case known && preset.Key != "" && keyOf(m).Value() == "":
 		return c, setupProblem(fmt.Errorf("the key is missing: paste it, or name the variable that has it, such as env:%s", preset.Key), "secret")
 	}
 	return c, nil

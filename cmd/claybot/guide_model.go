@@ -98,7 +98,7 @@ func (e *consentError) Error() string {
 // consents returns a consentError unless the user has agreed.
 func (s *guide) consents(c choiceOfModel, m configs.Model) error {
 	config, _, err := s.env.load()
-	if err != nil || c.agreed || c.key != "" || c.base == "" || keyOf(m) == "" || c.base == config.Model.BaseURL && keyOf(m) == keyOf(config.Model) {
+	if err != nil || c.agreed || c.key != "" || c.base == "" || keyOf(m).Value() == "" || c.base == config.Model.BaseURL && keyOf(m).Value() == keyOf(config.Model).Value() {
 		return err
 	}
 	return &consentError{originOf(config, "model.key"), hostOf(m)}
@@ -277,9 +277,9 @@ func listModels(ctx context.Context, m configs.Model) ([]string, error) {
 }
 
 // keyOf is the first key of a model; empty for none.
-func keyOf(m configs.Model) string {
+func keyOf(m configs.Model) (first configs.Secret) {
 	for _, k := range m.Credentials() {
-		return k.Value()
+		return k
 	}
-	return ""
+	return first
 }

@@ -449,14 +449,14 @@ func ownPrices(c configs.Model) llm.Prices {
 
 func newRoute(c configs.Model, limiter llm.Limiter, log *slog.Logger) llm.Model {
 	prices := pricesOf(c)
-	var keys []string
+	var keys []configs.Secret
 	for _, k := range c.Credentials() {
 		if k.Value() != "" { // a warning reports one that could not be read
-			keys = append(keys, k.Value())
+			keys = append(keys, k)
 		}
 	}
 	if len(keys) == 0 {
-		keys = []string{""} // a self-hosted server may need none
+		keys = make([]configs.Secret, 1) // a self-hosted server may need none
 	}
 	most := func(model string) int64 { return llm.SmallestBound(c.MaxTokens, llm.MaxOutput(model)) }
 	var keyed []llm.Keyed
@@ -465,22 +465,25 @@ func newRoute(c configs.Model, limiter llm.Limiter, log *slog.Logger) llm.Model 
 		if limiter != nil {
 			m = llm.Budgeted(m, c.ID(), limiter, prices, most)
 		}
-		keyed = append(keyed, llm.Keyed{Fingerprint: llm.Fingerprint(key), Model: m})
+		keyed = append(keyed, llm.Keyed{Fingerprint: llm.Fingerprint(key.Value()), Model: m})
 	}
 	return llm.Retried(llm.Rotated(log, keyed...), llm.Retries{Route: c.ID(), Log: log})
 }
 
 // newClient returns the client of a provider. It makes one attempt per call.
-func newClient(c configs.Model, key string, log *slog.Logger) llm.Model {
-	headers := revealed(c.Headers)
+func newClient(c configs.Model, key configs.Secret, log *slog.Logger) llm.Model {
+	headers, name := revealed(c.Headers), "model.key, which is not set"
+	if key.Named() {
+		name = key.String()
+	}
 	if c.API() == configs.ProviderAnthropic {
 		return anthropic.New(anthropic.Config{
-			BaseURL: c.BaseURL, Key: key, Model: c.ID(), Headers: headers, MaxTokens: c.MaxTokens, Log: log,
+			BaseURL: c.BaseURL, Key: key.Value(), KeyName: name, Model: c.ID(), Headers: headers, MaxTokens: c.MaxTokens, Log: log,
 		})
 	}
 	quirks := c.Quirks()
 	return openai.New(openai.Config{
-		Quirks: &quirks, BaseURL: c.BaseURL, Key: key, Model: c.ID(), Headers: headers, MaxTokens: c.MaxTokens,
+		Quirks: &quirks, BaseURL: c.BaseURL, Key: key.Value(), KeyName: name, Model: c.ID(), Headers: headers, MaxTokens: c.MaxTokens,
 		SystemFallback: openai.Fallback(c.SystemFallback), Log: log,
 	})
 }

@@ -30,6 +30,7 @@ const version = "2023-06-01"
 type Config struct {
 	BaseURL string // with or without /v1 at the end; DefaultBaseURL
 	Key     string // sent as x-api-key; none when empty
+	KeyName string // where the key is set, for errors; the provider's variable when empty
 	Model   string
 	Headers map[string]string // added to each request; they win over the client's own
 

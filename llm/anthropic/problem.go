@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -74,7 +75,7 @@ func (a *api) Problem(status int, body []byte) provider.Problem {
 		p.inStream()
 	}
 	out := provider.Problem{
-		Status: p.status, Message: p.message, KeyName: "ANTHROPIC_API_KEY", Account: p.account(),
+		Status: p.status, Message: p.message, KeyName: cmp.Or(a.cfg.KeyName, "ANTHROPIC_API_KEY"), Account: p.account(),
 		TooLong: p.status == http.StatusRequestEntityTooLarge || p.status == http.StatusBadRequest && p.has(contextSigns...),
 	}
 	out.Quota = out.Account && p.status != http.StatusUnauthorized && p.status != http.StatusForbidden

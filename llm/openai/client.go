@@ -43,6 +43,7 @@ const (
 type Config struct {
 	BaseURL string // with or without a slash at the end; DefaultBaseURL
 	Key     string // sent as bearer token; none when empty
+	KeyName string // where the key is set, for errors; the provider's variable when empty
 	Model   string
 	Headers map[string]string // added to each request; they win over the client's own
 

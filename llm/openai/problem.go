@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -131,7 +132,7 @@ func (a *api) Problem(status int, body []byte) provider.Problem {
 		p.inStream()
 	}
 	out := provider.Problem{
-		Status: p.status, Message: p.message, KeyName: "OPENAI_API_KEY",
+		Status: p.status, Message: p.message, KeyName: cmp.Or(a.cfg.KeyName, "OPENAI_API_KEY"),
 		Account: p.account(), Quota: p.has(quotaSigns...), TooLong: p.status >= 400 && p.has(contextSigns...),
 		Wait: p.wait,
 	}

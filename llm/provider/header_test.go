@@ -71,6 +71,7 @@ func TestRedactor(t *testing.T) {
 	for said, want := range map[string]string{
 		"Incorrect API key provided: sk-FAKE1234567.": "Incorrect API key provided: [redacted]",
 		"The token expired yesterday":                 "The token expired yesterday",
+		"Incorrect API key provided.":                 "Incorrect API key provided.",
 		"key abcdefghijklmnopq, key abc12345":         "[redacted], [redacted]",
 		"bearer abcdefgh, key: abcdefgh":              "[redacted], [redacted]",
 	} {

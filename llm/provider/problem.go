@@ -109,7 +109,7 @@ var (
 	urlPattern = lazyregexp.New(`(?i)\b[a-z][a-z0-9+.-]*://\S+`)
 	keyPattern = lazyregexp.New(`(?i)\b(sk|key|bearer|token|api[_-]?key)[-_ :=]+[A-Za-z0-9._*-]{6,}`)
 	// wordPattern is a word in a sentence about a key, such as "key provided", which is no key.
-	wordPattern = lazyregexp.New(`^(?i:key|token) [a-z]{6,12}$`)
+	wordPattern = lazyregexp.New(`^(?i:key|token) [a-z]{6,12}[.,;:]?$`)
 )
 
 // A Redactor makes what a provider says fit for errors and logs.
