@@ -2,6 +2,7 @@ package configs
 
 import (
 	_ "embed" // helpText
+	"fmt"
 	"strings"
 	"sync"
 )
@@ -18,11 +19,22 @@ type Help struct {
 	Default string // what holds without it
 }
 
+// helpByName has the rows of helpText. A list has the keys of its entries, if it has no row of its own.
 var helpByName = sync.OnceValue(func() map[string]Help {
-	all := make(map[string]Help)
+	all, lists := make(map[string]Help), make(map[string]string)
 	for line := range strings.Lines(helpText) {
-		if cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t"); len(cells) == 3 {
-			all[cells[0]] = Help{cells[1], cells[2]}
+		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(cells) != 3 {
+			continue
+		}
+		all[cells[0]] = Help{cells[1], cells[2]}
+		if list, key, of := strings.Cut(cells[0], "[]."); of {
+			lists[list] += fmt.Sprintf("; `%s`: %s", key, cells[1])
+		}
+	}
+	for list, keys := range lists {
+		if _, own := all[list]; !own {
+			all[list] = Help{"a list, whose entries have these keys" + keys, "none"}
 		}
 	}
 	return all

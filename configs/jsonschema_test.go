@@ -66,7 +66,7 @@ func TestHelp(t *testing.T) {
 	if helpText != want {
 		t.Error("help.tsv differs from docs/configuration.md: run go test -run TestHelp ./configs -update")
 	}
-	for _, path := range Keys() {
+	for _, path := range append(Keys(), "budgets", "relay", "model.fallback") {
 		if HelpOf(path).Values == "" && HelpOf(path).Default == "" {
 			t.Errorf("%s has no help", path)
 		}
