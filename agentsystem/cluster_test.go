@@ -475,7 +475,7 @@ func TestStoppedOnOneNode(t *testing.T) {
 		stopped := func(when string, want bool) {
 			for _, m := range c.nodes[:2] {
 				ready, why := m.system.Overview.Ready()
-				if ready != want || !want && !strings.Contains(why, "is stopped the token is refused (401)") || m.line.Health().State != connectors.StateStopped {
+				if ready != want || !want && !strings.Contains(why, "connector chat: off: the token is refused (401)") || m.line.Health().State != connectors.StateStopped {
 					t.Errorf("%s, %s: ready %v: %s, %+v", when, m.name, ready, why, m.line.Health())
 				}
 			}

@@ -117,7 +117,7 @@ var germanMore = map[string]string{
 
 	"%s needs your attention: %s.": "%s braucht deine Hilfe: %s.",
 	"Next step: %s":                "Nächster Schritt: %s",
-	MoreFindings:                   "claybot status zeigt %d weitere",
+	"claybot status shows %d more": "claybot status zeigt %d weitere",
 	"The model %s":                 "Das Modell %s",
 	"The MCP server %s":            "Der MCP-Server %s",
 	"The event sink %s":            "Das Ereignisziel %s",

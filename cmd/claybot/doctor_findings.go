@@ -95,7 +95,8 @@ func (d *daemon) readiness() (ok bool, missing web.Problem) {
 	}
 	l.wrong(f.What, f.Part, f.Level, f.Code, f.Text, "")
 	f.Text, f.Code, f.Next = l.all[len(l.all)-1].Text, l.all[0].Code, l.all[0].Next
-	return false, web.Problem{Code: f.Code, Message: fmt.Sprintf("not ready: %s (%s).", strings.TrimRight(f.Text, "."), f.Code), Fix: "Next step: " + f.Next}
+	text := strings.TrimRight(strings.Replace(f.Text, "; "+f.Next, "", 1), ".")
+	return false, web.Problem{Code: f.Code, Message: fmt.Sprintf("not ready: %s (%s).", text, f.Code), Fix: "Next step: " + f.Next}
 }
 
 // diskFindings are about the space for the data. It reports whether there is none.

@@ -51,7 +51,7 @@ func (d *doctor) privacy(ctx context.Context, name string, s *configs.Telegram) 
 		}
 		switch {
 		case err != nil:
-			d.problem("connector-failing", fmt.Sprintf("cannot find out whether the bot sees all messages of the group %s: %s", group, reason(err)), keepsTrying)
+			d.warn("connector-failing", fmt.Sprintf("cannot find out whether the bot sees all messages of the group %s: %s", group, reason(err)), keepsTrying)
 			return
 		case !admin:
 			d.warn("telegram-privacy-on", fmt.Sprintf("sees only mentions, replies and commands in the group %s, because its privacy mode is on and it is not an administrator there; context and respond need all messages", group),
@@ -75,7 +75,7 @@ func (d *doctor) reactions(ctx context.Context, name string, s *configs.Telegram
 		admin, err := c.Administers(ctx, group)
 		switch {
 		case err != nil:
-			d.problem("connector-failing", fmt.Sprintf("cannot find out whether the bot is an administrator of the group %s, which reactions need: %s", group, reason(err)), keepsTrying)
+			d.warn("connector-failing", fmt.Sprintf("cannot find out whether the bot is an administrator of the group %s, which reactions need: %s", group, reason(err)), keepsTrying)
 		case !admin:
 			d.warn("telegram-not-admin", fmt.Sprintf("reactions do nothing in the group %s, because the bot is not an administrator there", group),
 				"make the bot an administrator of the group; it needs no further rights")
