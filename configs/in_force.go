@@ -172,7 +172,7 @@ func (k key) fieldText(field any) (text string, ok bool) {
 		}
 		return no, true
 	case *string:
-		return *v, true
+		return masked(*v), true
 	case *int:
 		return k.unless0(strconv.Itoa(*v)), true
 	case **int:
@@ -202,7 +202,7 @@ func (k key) fieldText(field any) (text string, ok bool) {
 		if len(*v) == 0 {
 			return "", true
 		}
-		return flow(sequence(*v), false), true
+		return masked(flow(sequence(*v), false)), true
 	}
 	return "", reflect.ValueOf(field).Elem().IsZero()
 }

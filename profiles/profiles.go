@@ -327,7 +327,8 @@ func (s *Profiles) Configure(ctx context.Context, id claybot.AgentID, own claybo
 	return s.Changed(ctx, id)
 }
 
-// recordSettings logs each setting that differs, with its values before and after; none is that of the profile.
+// recordSettings logs each setting that differs, with its values before and after; none is that of the profile. A prompt
+// is a text, and no text is logged.
 func (s *Profiles) recordSettings(id claybot.AgentID, by string, before, after claybot.Settings) {
 	was, is := settingsByName(before), settingsByName(after)
 	names := slices.Sorted(maps.Keys(was))
@@ -338,7 +339,11 @@ func (s *Profiles) recordSettings(id claybot.AgentID, by string, before, after c
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if !bytes.Equal(was[name], is[name]) {
+		switch {
+		case bytes.Equal(was[name], is[name]):
+		case name == "prompt":
+			s.Log.Info("agent setting changed", "agent", id, "setting", name, "by", by)
+		default:
 			s.Log.Info("agent setting changed", "agent", id, "setting", name, "before", string(was[name]), "after", string(is[name]), "by", by)
 		}
 	}

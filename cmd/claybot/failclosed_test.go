@@ -352,6 +352,10 @@ func (h *harness) set(file string, vars map[string]string) {
 		h.vars[name] = v
 		h.t.Setenv(name, v) // its name is looked at
 	}
+	if h.vars["CLAYBOT_DATA_DIR"] == "" { // the file names it
+		delete(h.vars, "CLAYBOT_DATA_DIR")
+		_ = os.Unsetenv("CLAYBOT_DATA_DIR")
+	}
 	if err := os.WriteFile(h.vars["CLAYBOT_CONFIG"], []byte(file), 0o600); err != nil {
 		h.t.Fatal(err)
 	}

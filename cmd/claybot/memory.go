@@ -16,9 +16,9 @@ const (
 	trimEvery = 2 * time.Second
 	// busyBytes are the allocations of one look's time that count as work.
 	busyBytes = 4 << 20
-	// mappedBytes are the pages of files that a quiet daemon keeps in memory: what it needs from
-	// look to look is less.
-	mappedBytes = 12 << 20
+	// mappedBytes are the pages of files that a quiet daemon keeps in memory beyond the fewest that
+	// it was found with: these it needs from look to look.
+	mappedBytes = 4 << 20
 )
 
 func (d *daemon) trim(ctx context.Context) { d.stores.trim(ctx, d.traffic.forget) }
@@ -53,6 +53,7 @@ type calm struct {
 	last    uint64 // allocated at the last look
 	trimmed uint64 // allocated when the heap was last given back
 	started bool   // it was given back since the start
+	fewest  uint64 // what of files was in memory at the look that found the least since the start
 }
 
 // calmSince begins after a start that has allocated so much.
@@ -65,11 +66,15 @@ func calmSince(now uint64) *calm { return &calm{last: now} }
 func (c *calm) due(now, files uint64) (heap, binary bool) {
 	quiet := now-c.last <= busyBytes
 	c.last = now
-	heap = !c.started || quiet && now-c.trimmed > busyBytes
-	if heap {
-		c.started, c.trimmed = true, now
+	if !c.started { // of the start, most of the binary is in memory
+		c.started, c.trimmed, c.fewest = true, now, files
+		return true, true
 	}
-	return heap, heap || quiet && files > mappedBytes
+	c.fewest = min(c.fewest, files)
+	if heap = quiet && now-c.trimmed > busyBytes; heap {
+		c.trimmed = now
+	}
+	return heap, heap || quiet && files > c.fewest+mappedBytes
 }
 
 // allocated is the number of bytes allocated since the start.

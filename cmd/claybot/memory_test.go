@@ -16,13 +16,15 @@ func TestCalm(t *testing.T) {
 		allocated, mapped uint64 // the former since the look before
 		heap, binary      bool
 	}
-	const busy, half, much = busyBytes + 1, busyBytes / 2, mappedBytes + 1
+	const busy, half, few = busyBytes + 1, busyBytes / 2, 9 << 20
+	const much = few + mappedBytes + 1
 	for name, looks := range map[string][]look{
-		"idle":              {{0, 0, true, true}, {1, 0, false, false}, {1, mappedBytes, false, false}},
-		"busy at the start": {{busy, much, true, true}, {busy, much, false, false}, {1, 0, true, true}, {1, 0, false, false}},
-		"busy later":        {{0, 0, true, true}, {busy, much, false, false}, {busy, much, false, false}, {1, 0, true, true}, {1, 0, false, false}},
+		"idle":              {{0, much, true, true}, {1, few, false, false}, {1, few + mappedBytes, false, false}, {1, few, false, false}},
+		"needs much":        {{0, 2 * much, true, true}, {1, much, false, false}, {1, much + few/4, false, false}, {1, much, false, false}},
+		"busy at the start": {{busy, much, true, true}, {busy, much, false, false}, {1, few, true, true}, {1, few, false, false}},
+		"busy later":        {{0, few, true, true}, {busy, much, false, false}, {busy, much, false, false}, {1, few, true, true}, {1, few, false, false}},
 		"bit by bit":        {{0, 0, true, true}, {half, 0, false, false}, {half, 0, false, false}, {half, 0, true, true}, {half, 0, false, false}},
-		"a timer":           {{0, 0, true, true}, {1, much, false, true}, {1, 0, false, false}, {1, much, false, true}},
+		"a timer":           {{0, much, true, true}, {1, few, false, false}, {1, much, false, true}, {1, few, false, false}, {1, much, false, true}},
 	} {
 		const start = 100 << 20
 		c, now := calmSince(start), uint64(start)

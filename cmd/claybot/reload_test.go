@@ -374,3 +374,30 @@ func TestReloadedSinks(t *testing.T) {
 		t.Error(&h.log)
 	}
 }
+
+// A text for another data directory is not put in force where the one before was lost: a command that did not find the
+// daemon has begun it, without all that is in force.
+func TestReloadOfALostText(t *testing.T) {
+	all := "data_dir: " + filepath.Join(t.TempDir(), "data") + "\nmodel: demo\nlimits: {runs_per_minute: 7}\n"
+	h := startDaemon(t, all, map[string]string{"CLAYBOT_DATA_DIR": ""})
+	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
+	for _, tt := range []struct{ text, failed string }{
+		{"# nothing\n", "the file has no key"},
+		{"log_level: debug\n", "its text was gone, and this one is for another data directory"},
+		{all + "log_level: debug\n", ""},
+		{"data_dir: elsewhere\nlimits: {runs_per_minute: 7}\n", ""}, // which a restart applies
+		{"# nothing\n", "the file has no key"},
+		{"data_dir: elsewhere\nlimits: {runs_per_minute: 7}\nlog_level: warn\n", ""},
+	} {
+		if err := os.WriteFile(filepath.Join(h.dir, "claybot.yaml"), []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, ok := h.daemon.askReload(h.ctx, false)
+		if !ok || !strings.Contains(out.Failed, tt.failed) || (out.Failed == "") != (tt.failed == "") {
+			t.Errorf("%q: %+v, %v", tt.text, out, ok)
+		}
+		if n := h.daemon.config.Load().Limits.RunsPerMinute; n != 7 {
+			t.Errorf("%q: %d runs a minute", tt.text, n)
+		}
+	}
+}

@@ -33,12 +33,17 @@ type settings struct {
 	kept   atomic.Pointer[[]overview.SettingStatus] // of connectors that keep their old settings; nil for none
 	moves  atomic.Pointer[people.Moves]
 
+	// Of reload: the file was found without a key, and none has succeeded since; and the data directory of the text in force,
+	// which a restart may have to apply.
+	lost    bool
+	dataDir string
+
 	mu   sync.Mutex
 	next chan struct{} // closed by the next reload
 }
 
 func newSettings(c configs.Config, log *slog.Logger) *settings {
-	s := &settings{log: log, began: c, next: make(chan struct{})}
+	s := &settings{log: log, began: c, dataDir: c.DataDir, next: make(chan struct{})}
 	c.Follow(s)
 	s.Store(&c)
 	return s
@@ -149,21 +154,26 @@ func (s *settings) warn() {
 
 // reload reads the configuration again. It returns what it could not apply without a restart.
 // A file that is unreadable, missing or, unless emptied, empty, while the one in force has
-// keys, changes nothing and is an error; status shows that until a reload succeeds. before is
-// called with the next configuration before it is in force.
+// keys, changes nothing and is an error; status shows that until a reload succeeds. So is, after that, a text for
+// another data directory: a command that did not find the daemon has begun it. before is called with the next configuration before it is in force.
 func (s *settings) reload(e *env, emptied bool, before func(configs.Config)) (restart []string, err error) {
 	next, _, err := e.load()
 	hideAlso(s.log, next)
-	if was := s.Load(); err == nil && was.Keyed() && !next.Keyed() && (!emptied || next.Source.File == "") {
+	switch was := s.Load(); {
+	case err != nil:
+	case was.Keyed() && !next.Keyed() && (!emptied || next.Source.File == ""):
+		s.lost = true
 		err = keyless(was.Source.File, next.Source.File == "")
-	}
-	if err == nil {
+	case s.lost && next.DataDir != s.dataDir && next.DataDir != s.began.DataDir:
+		err = fmt.Errorf("configuration %s: its text was gone, and this one is for another data directory than %s; put the text back, or restart claybot to begin anew", was.Source.File, s.dataDir)
+	default:
 		err = next.CheckLocal()
 	}
 	if err != nil {
 		s.fail(err)
 		return nil, err
 	}
+	s.lost, s.dataDir = false, next.DataDir
 	unapplied(s.began, &next)
 	logWarnings(s.log, next.Source.Warnings)
 	before(next)
