@@ -98,8 +98,13 @@ func (r *receiver) interacted(i interaction) []job {
 func (r *receiver) pressed(ctx context.Context, i interaction) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	in, gone, err := r.place(ctx, i.Guild, i.In)
-	if err != nil || gone {
+	var in place
+	var gone bool
+	found := connectors.Retry(ctx, r.log, "failed to look up the channel of a press", func() (err error) {
+		in, gone, err = r.place(ctx, i.Guild, i.In)
+		return err
+	})
+	if !found || gone {
 		return
 	}
 	who := claybot.User(r.cfg.Name, in.channel, i.by().ID)
