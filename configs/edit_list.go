@@ -65,12 +65,8 @@ func takeFromList(text []byte, key, name string) ([]byte, error) {
 		return Set(text, key, value)
 	}
 	end := f.end(all[there-1])
-	if i+1 < len(list.Content) { // comments above the next one are its own
-		next := list.Content[i+1]
-		end = next.Line - 1
-		for end > list.Content[i].Line && strings.HasPrefix(strings.TrimSpace(f.lines[end-1]), "#") {
-			end--
-		}
+	if i+1 < len(list.Content) {
+		end = f.beginning(list.Content[i], list.Content[i+1])
 	}
 	f.replace(list.Content[i].Line-1, end)
 	var before, after map[string]any
@@ -79,6 +75,35 @@ func takeFromList(text []byte, key, name string) ([]byte, error) {
 		return next, nil
 	}
 	return nil, fmt.Errorf("%s cannot be taken out of %s in line %d: %w", name, key, list.Content[i].Line, ErrByHand)
+}
+
+// beginning returns the line, from 0, with which the entry of a list begins that follows another: that of its first
+// comment. Blank lines before that belong to the entry before it, and so do comments that are deeper and stand above a
+// blank line.
+func (f *file) beginning(before, n *yaml.Node) int {
+	begin, blank := n.Line-1, false
+	for i := n.Line - 2; i >= before.Line; i-- {
+		line := strings.TrimLeft(f.lines[i], " \t")
+		switch {
+		case line != "" && line[0] != '#', !f.says(before.Line-1, i, before): // it belongs to the value before it
+			return begin
+		case line == "":
+			blank = true
+		case blank && len(f.lines[i])-len(line) >= n.Column-1:
+			return begin
+		default:
+			begin = i
+		}
+	}
+	return begin
+}
+
+// says reports whether lines, from 0, are a list with nothing but an entry.
+func (f *file) says(from, to int, n *yaml.Node) bool {
+	var want any
+	var got []any
+	err := yaml.Unmarshal([]byte(strings.Join(f.lines[from:to], "\n")+"\n"), &got)
+	return err == nil && n.Decode(&want) == nil && reflect.DeepEqual(got, []any{want})
 }
 
 // isNamed reports whether an entry of a list has a name.

@@ -139,6 +139,8 @@ func TestTakeFromList(t *testing.T) {
 		"the first":        {"relay:\n  - name: b # first\n    file: b.log\n  # of a\n  - name: a\n    file: a.log\n", "relay:\n  # of a\n  - name: a\n    file: a.log\n"},
 		"between":          {"relay:\n- {name: a, file: a.log}\n- file: b.log\n  name: b\n\n- {name: c, file: c.log}\n", "relay:\n- {name: a, file: a.log}\n- {name: c, file: c.log}\n"},
 		"the last":         {"relay:\n  - name: a\n    file: a.log\n  - name: b\n    file: b.log\n\n# next\nlog_level: info\n", "relay:\n  - name: a\n    file: a.log\n\n# next\nlog_level: info\n"},
+		"after a blank":    {"relay:\n  - name: b\n    file: b.log\n    # of b\n\n  # of a\n\n  - name: a\n    file: a.log\n", "relay:\n  # of a\n\n  - name: a\n    file: a.log\n"},
+		"no comment":       {"relay:\n  - name: b\n    file: |\n      foo\n      # bar\n  # of a\n  - name: a\n    file: a.log\n", "relay:\n  # of a\n  - name: a\n    file: a.log\n"},
 		"Windows":          {"relay:\r\n  - {name: a, file: a.log}\r\n  - {name: b, file: b.log}\r\n", "relay:\r\n  - {name: a, file: a.log}\r\n"},
 		"no list of those": {"relay: none\n", "relay: none\n"},
 	} {
