@@ -132,6 +132,10 @@ func TestConfigCrash(t *testing.T) {
 	}
 	f.unlock()
 	recorded("before the file", "log_level=debug ")
+	if err := os.WriteFile(f.path, []byte("log_level: debug\nlanguage: de\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	recorded("and an edit by hand of another key", "log_level=debug ")
 	set("info")
 	recorded("and the next change", "log_level=debug log_level=info ")
 	if f = open(); f.text == nil {

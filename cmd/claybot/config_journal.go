@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/claybot/claybot/configs"
@@ -60,7 +61,7 @@ func (f *configFile) announce(made []change) (recorded bool, end int64, err erro
 }
 
 // pending returns where the changes at the end of a history begin which no madeLine follows, and whether they are in the
-// file: it has another text than before them. all are the changes of the whole history.
+// file: it has another text than before them, with their values. all are the changes of the whole history.
 func (f *configFile) pending(history []byte) (all []change, from int, made bool) {
 	at, known := 0, 0
 	from = len(history)
@@ -84,7 +85,7 @@ func (f *configFile) pending(history []byte) (all []change, from int, made bool)
 		}
 		at += len(line)
 	}
-	made = known < len(all) && all[len(all)-1].From != configs.VersionOf(f.text)
+	made = known < len(all) && all[len(all)-1].From != configs.VersionOf(f.text) && f.has(all[known:])
 	if !made {
 		all = all[:known]
 	}
@@ -92,6 +93,11 @@ func (f *configFile) pending(history []byte) (all []change, from int, made bool)
 		all[i].From = ""
 	}
 	return all, from, made
+}
+
+// has reports whether the file has the values of changes.
+func (f *configFile) has(changes []change) bool {
+	return !slices.ContainsFunc(changes, func(c change) bool { return orNone(written(f.text, c.Key)) != orNone(c.After) })
 }
 
 // settle ends what a crash has left in the history of the file, which is locked: changes that are in the file stay,
