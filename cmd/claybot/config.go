@@ -247,7 +247,13 @@ func (c configUnsetCmd) Run(e *env) error {
 	if bytes.Equal(next, f.text) {
 		return e.text(fmt.Sprintf("%s is not set in %s.\n", c.Key, f.path))
 	}
-	return f.apply(e, []string{recordedKey(c.Key)}, next)
+	key := recordedKey(c.Key)
+	before := written(f.text, key)
+	err = f.apply(e, []string{key}, next)
+	if before != nil && strings.Contains(*before, configs.Hidden) && bytes.Equal(next, f.text) {
+		fmt.Fprintf(e.err, "claybot: warning: %s had a secret, such as an address, which the history does not keep: claybot config revert cannot undo this\n", key)
+	}
+	return err
 }
 
 // apply changes the file, and has a running daemon read it.

@@ -169,6 +169,35 @@ func TestConfigCrash(t *testing.T) {
 	recorded("after a failure", all)
 }
 
+// Who removes a value of which the history keeps only a part learns that nothing undoes it.
+func TestConfigUnsetForGood(t *testing.T) {
+	for text, lost := range map[string]bool{
+		"relay:\n  - {name: a, url: https://hooks.example/hooks/T0123456/abc}\n  - {name: b, file: b.jsonl}\n": true,
+		"relay:\n  - {name: a, file: a.jsonl}\n  - {name: b, file: b.jsonl}\n":                                 false,
+	} {
+		e := fileEnv(t.TempDir())
+		f, err := e.configFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(f.path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := (configUnsetCmd{Key: "relay.b"}).Run(e); err != nil {
+			t.Fatal(err)
+		}
+		if got := e.err.(*bytes.Buffer).String(); strings.Contains(got, "config revert cannot undo this") != lost {
+			t.Errorf("%s: the command says %q", text, got)
+		}
+		if f, err = e.configFile(); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := f.reverted(nil); (err != nil) != lost {
+			t.Errorf("%s: the revert: %v", text, err)
+		}
+	}
+}
+
 // The next change, or start, removes what a crash has left beside the file, and nothing else.
 func TestConfigLeftovers(t *testing.T) {
 	for name, do := range map[string]func(e *env) error{

@@ -13,6 +13,7 @@ import (
 type nodeRemoval struct {
 	Key     string // of its entry in the file; empty: the file has none
 	Version string // of the file
+	Loses   string // what cannot be brought back, and whether the history can undo it
 	Away    string // what else sets it, and where that is removed; empty for nothing
 }
 
@@ -20,17 +21,24 @@ type nodeRemoval struct {
 func removalOf(c web.ConfigView, n nodes.View) (r nodeRemoval) {
 	key, in := entryOf(c, n)
 	var away []string
+	undo := nodeRemoveUndo
 	for _, k := range c.Keys {
 		switch row := (configRow{k}); {
 		case key == "" || !within(k.Key, in) || !row.Set():
 		case configFileLine.MatchString(k.Origin):
 			r.Key, r.Version = key, c.Version
+			if strings.Contains(k.Value, configHidden) {
+				undo = fmt.Sprintf(nodeRemoveFinal, in)
+			}
 		case !slices.Contains(away, k.Origin):
 			away = append(away, k.Origin)
 		}
 	}
 	if len(away) > 0 {
 		r.Away = fmt.Sprintf(nodeSetAway, strings.Join(away, ", "))
+	}
+	if r.Loses = undo; n.Kind == nodes.Relay {
+		r.Loses = nodeRemoveSink + " " + undo
 	}
 	return r
 }

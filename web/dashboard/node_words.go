@@ -17,6 +17,10 @@ const (
 
 	nodeSetAway = "Set by %s: remove it there, on the machine of claybot, and restart claybot."
 
+	nodeRemoveSink  = "Events that wait for it are forgotten."
+	nodeRemoveUndo  = "The history of the settings undoes it."
+	nodeRemoveFinal = "This cannot be undone: %s has a secret, such as an address, which the history does not keep."
+
 	nodeNoKindFix = "Choose one from the list. What names an address or a path is added on the machine of claybot."
 )
 
