@@ -91,7 +91,7 @@ func (c ConfigEdit) Removes() bool { return c.Value == nil && c.Secret == "" && 
 
 // A ConfigChange is a change in the history of the file.
 type ConfigChange struct {
-	N      int       `json:"n" doc:"Its number, from 1."`
+	N      int       `json:"n" doc:"Its number, from 1; 0 where the history could not be written, so that nothing undoes it."`
 	At     time.Time `json:"at"`
 	By     string    `json:"by" doc:"The login, or the user of the system on the command line."`
 	Key    string    `json:"key"`

@@ -243,6 +243,22 @@ func shownChanges(all []change, first int) []web.ConfigChange {
 	return list
 }
 
+// numbered are changes that were just made to the file, with their numbers in its history; without any where they are
+// not recorded there.
+func (d configDesk) numbered(f *configFile, made []change, recorded bool) []web.ConfigChange {
+	all, err := f.history()
+	if err != nil {
+		d.log.Warn("failed to read the history of the configuration", "err", err)
+	}
+	list := shownChanges(made, len(all)-len(made)+1)
+	if !recorded || len(all) < len(made) {
+		for i := range list {
+			list[i].N = 0
+		}
+	}
+	return list
+}
+
 // RevertConfig implements web.Configuration.
 func (d configDesk) RevertConfig(ctx context.Context, n int, by, version string) (out web.ConfigChanged, err error) {
 	f, err := d.begin(ctx, by, version)
@@ -294,12 +310,8 @@ func (d configDesk) finish(ctx context.Context, f *configFile, key string, next 
 		out.Warnings = append(out.Warnings, "The change is not in the history, which cannot be written.")
 	}
 	d.log.Info("configuration changed", "key", key, "by", f.by)
-	all, err := f.history()
-	if err != nil {
-		d.log.Warn("failed to read the history of the configuration", "err", err)
-	}
 	out.Version, out.Wins = configs.VersionOf(next), f.shadows(d.env, []string{key})
-	out.Changes = shownChanges(made, max(1, len(all)-len(made)+1))
+	out.Changes = d.numbered(f, made, recorded)
 	f.unlock() // a reload may take long
 	r, ok := d.askReload(ctx, !configs.Sets(next))
 	switch out.Restart = r.Restart; {

@@ -406,3 +406,28 @@ func TestConfigConflict(t *testing.T) {
 		t.Errorf("the change is %+v", out)
 	}
 }
+
+// A change that the history does not have has no number: that of another change would undo that one.
+func TestConfigNumbered(t *testing.T) {
+	h := startDaemon(t, "model: demo\n", nil)
+	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
+	var out web.ConfigChanged
+	h.config(200, "PUT", "/config/log_level", "", `{"value":"warn"}`, &out)
+	f, err := h.env.configFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	desk, made := configDesk{h.daemon}, []change{{Key: "language"}}
+	if got := desk.numbered(f, made, true)[0].N; got != 1 || out.Changes[0].N != 1 {
+		t.Errorf("the change in the history has number %d, and %d for who made it", got, out.Changes[0].N)
+	}
+	if got := desk.numbered(f, made, false)[0].N; got != 0 {
+		t.Errorf("the change that is not there has number %d", got)
+	}
+	if err := os.Remove(f.historyPath()); err != nil {
+		t.Fatal(err)
+	}
+	if got := desk.numbered(f, made, true)[0].N; got != 0 {
+		t.Errorf("the change of a history that is gone has number %d", got)
+	}
+}
