@@ -208,7 +208,7 @@ func (s *settings) waiting(now configs.Config) (all []string) {
 // fail notes why the configuration could not be read again. Status shows that until a reload succeeds.
 func (s *settings) fail(err error) {
 	s.failed.Store(&overview.SettingStatus{
-		Text: "configuration reload failed; the old configuration stays in force until claybot, which reads the file again by itself, can use it: " + err.Error(),
+		Text: "configuration reload failed, and claybot tries again when the file changes; the old configuration stays in force: " + err.Error(),
 		Next: nextOf(configCode(err)), Off: true, Code: configCode(err),
 	})
 	s.log.Error("configuration reload failed; keeping the old configuration", "err", err)
