@@ -14,7 +14,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,8 +46,8 @@ const (
 type Config struct {
 	// Addr is host:port, Off, or empty for DefaultAddr. Port 0 chooses a free one.
 	Addr string
-	// Setting is how the operator sets Addr; empty: CLAYBOT_HTTP_ADDR.
-	Setting string
+	// Setting tells how the operator sets Addr, once it cannot be listened at; nil: CLAYBOT_HTTP_ADDR.
+	Setting func() string
 	// Hosts are additional names by which browsers may reach the page, with the port unless
 	// it is the standard one.
 	Hosts []string
@@ -223,7 +222,11 @@ func (s *Server) page(ctx context.Context) {
 			err = s.opened(ctx, l, first)
 		}
 		if err != nil && ctx.Err() == nil {
-			sentence := listenSentence("web page", cmp.Or(s.cfg.Setting, SettingAddr), s.cfg.Addr, DefaultAddr, err)
+			setting := SettingAddr
+			if s.cfg.Setting != nil {
+				setting = s.cfg.Setting()
+			}
+			sentence := listenSentence("web page", setting, s.cfg.Addr, DefaultAddr, err)
 			s.pulse.Fail(sentence)
 			if sentence != said {
 				said = sentence

@@ -142,7 +142,7 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 	routes = append(routes, mcpRoutes(c.DataDir, db, d.log)...)
 	logins, cookie := d.stores.logins()
 	l.web, err = web.New(web.Config{
-		Addr: c.HTTP.Addr, Setting: addrSetting(c), Hosts: c.HTTP.Hosts, Dir: c.DataDir, Tree: logins, Cookie: cookie, Log: d.log, Ready: d.readiness, Routes: routes,
+		Addr: c.HTTP.Addr, Setting: func() string { return addrSetting(c) }, Hosts: c.HTTP.Hosts, Dir: c.DataDir, Tree: logins, Cookie: cookie, Log: d.log, Ready: d.readiness, Routes: routes,
 		Spent:   d.limiter.TokenSpent,
 		TLSCert: c.HTTP.Guard.TLSCert, TLSKey: c.HTTP.Guard.TLSKey, Insecure: c.HTTP.Guard.Insecure, Proxies: c.HTTP.Guard.Proxies,
 		Announce: l.link,
