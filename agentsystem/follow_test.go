@@ -257,7 +257,7 @@ func TestSettingsOfOneAgent(t *testing.T) {
 		}
 		r.say("b")
 		r.wants("re: a") // held back again
-		if err := r.system.Profiles.Configure(r.Context(), "nobody", claybot.Settings{}, "ann"); !errors.Is(err, storage.ErrNotFound) {
+		if err := r.system.Profiles.Configure(r.Context(), "unknown", claybot.Settings{}, "ann"); !errors.Is(err, storage.ErrNotFound) {
 			r.Errorf("unknown agent: %v", err)
 		}
 	})

@@ -65,7 +65,7 @@ const (
 )
 
 // A Relay tells sinks outside of events: the one publisher of a store. Each
-// sink is told of the events of each run in the order of their seq, none left
+// sink gets the events of each run in the order of their seq, none left
 // out, each at least once. A sink that fails or hangs stalls itself alone; a
 // run that a sink does not take waits, with all its later events, while other
 // runs go on.
@@ -150,7 +150,7 @@ func (r *Relay) Run(ctx context.Context) error {
 }
 
 // Replace puts other sinks in force, and has what failed tried now, as Retry does. Sinks that are the same go on.
-// One that goes, or that another one replaces, ends once its batch has; one that is new is told of what commits from
+// One that goes, or that another one replaces, ends once its batch has; one that is new gets what commits from
 // here on. While the store does not take the names, sinks that it does not know wait.
 func (r *Relay) Replace(ctx context.Context, sinks map[string]Sink, partial bool) {
 	r.settled.Lock()

@@ -165,7 +165,7 @@ func (s *settings) reload(e *env, emptied bool, before func(configs.Config)) (re
 		s.lost = true
 		err = keyless(was.Source.File, next.Source.File == "")
 	case s.lost && next.DataDir != s.dataDir && next.DataDir != s.began.DataDir:
-		err = fmt.Errorf("configuration %s: its text was gone, and this one is for another data directory than %s; put the text back, or restart claybot to begin anew", was.Source.File, s.dataDir)
+		err = fmt.Errorf("configuration %s: its text was gone, and this one is for another data directory than %s; put the text back, or restart claybot to start without it", was.Source.File, s.dataDir)
 	default:
 		err = next.CheckLocal()
 	}
