@@ -118,7 +118,8 @@ func TestRestart(t *testing.T) {
 		all.Go(func() { r.system.Replace(r.Context(), main, quick.works(r, "quick", "second", 0), hangs) })
 		all.Wait()
 		synctest.Wait()
-		if _, most, began, own := quick.is(); most != 1 || len(began) != 6 || !slices.Equal(own, []string{"second"}) {
+		// A restart behind the replacement may end what that started before it has begun.
+		if _, most, began, own := quick.is(); most != 1 || len(began) < 5 || len(began) > 6 || !slices.Equal(own, []string{"second"}) {
 			t.Errorf("began %v, at work %v, %d at a time", began, own, most)
 		}
 		if ready, why := r.system.Overview.Ready(); !ready {
