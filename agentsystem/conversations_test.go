@@ -14,6 +14,7 @@ import (
 	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/storagetest"
 )
 
 // in is a message of Ann in a thread; "" for none.
@@ -251,7 +252,7 @@ func TestAlbumsInAGroup(t *testing.T) {
 			}
 		}
 		after(25 * time.Hour)
-		if err := r.db.Prune(r.Context(), time.Now(), storage.DefaultRetention()); err != nil || marks() != 0 {
+		if err := r.db.Prune(r.Context(), time.Now(), storagetest.Retention); err != nil || marks() != 0 {
 			t.Errorf("%d marks of albums are left: %v", marks(), err)
 		}
 	})

@@ -158,9 +158,3 @@ type Retention struct {
 // KeepUnpublished is how long the events of an ended run are kept for a sink that is not
 // available.
 const KeepUnpublished = 30 * 24 * time.Hour
-
-// DefaultRetention is what a store keeps if nothing else is set.
-func DefaultRetention() Retention {
-	const day = 24 * time.Hour
-	return Retention{Events: 7 * day, Runs: 90 * day, Outgoing: 90 * day, Ledger: 90 * day, Usage: 400 * day}
-}

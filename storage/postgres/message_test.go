@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/postgres/postgrestest"
+	"github.com/claybot/claybot/storage/storagetest"
 )
 
 // A census counts what is sent to the server.
@@ -200,7 +201,7 @@ func TestPruneCost(t *testing.T) {
 		p.message()
 	}
 	c.take()
-	p.noError(p.db.Prune(t.Context(), time.Now().Add(200*24*time.Hour), storage.DefaultRetention()))
+	p.noError(p.db.Prune(t.Context(), time.Now().Add(200*24*time.Hour), storagetest.Retention))
 	statements, trips := c.take()
 	if trips > mostTrips {
 		t.Errorf("%d round trips and %d statements for %d messages", trips, len(statements), messages)

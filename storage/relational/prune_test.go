@@ -10,6 +10,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/relational"
+	"github.com/claybot/claybot/storage/storagetest"
 )
 
 func TestPrune(t *testing.T) {
@@ -33,7 +34,7 @@ func TestPrune(t *testing.T) {
 	change(t, db, "INSERT INTO runs (id, agent, state, last_seq, started, ended) VALUES ('new', 'a', 'FAILED', 1, 1, ?)", claybot.Now())
 	change(t, db, "INSERT INTO events VALUES ('new', 1, 1, 'RunFailed', 2, NULL)")
 
-	if err := db.Prune(ctx, time.Now(), storage.DefaultRetention()); err != nil {
+	if err := db.Prune(ctx, time.Now(), storagetest.Retention); err != nil {
 		t.Fatal(err)
 	}
 	if n := count(t, db, "SELECT count(*) FROM events WHERE run LIKE 'old%'"); n != 0 {
@@ -87,7 +88,7 @@ func TestPruneBehindTheFuture(t *testing.T) {
 	}
 	change(t, db, "UPDATE messages SET at = 1 WHERE id IN ('m0', 'm2')")
 	change(t, db, "UPDATE messages SET at = ? WHERE id = 'm1'", time.Now().Add(1000*24*time.Hour).UnixMilli())
-	if err := db.Prune(t.Context(), time.Now(), storage.DefaultRetention()); err != nil {
+	if err := db.Prune(t.Context(), time.Now(), storagetest.Retention); err != nil {
 		t.Fatal(err)
 	}
 	for id, want := range map[claybot.MessageID]bool{"m0": false, "m1": true, "m2": false, "m3": true} {
@@ -133,7 +134,7 @@ func TestPruneLongAfter(t *testing.T) {
 	change(t, db, "UPDATE runs SET ended = 1 WHERE id = 'r1'")
 	change(t, db, "UPDATE ledger SET entered = 1 WHERE message IN ('cron/daily/1', 'cron/yearly/1', 'cron/yearly/manual/1', 'cron/done/manual/2')")
 	for range 2 {
-		if err := db.Prune(ctx, time.Now(), storage.DefaultRetention()); err != nil {
+		if err := db.Prune(ctx, time.Now(), storagetest.Retention); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/relational"
+	"github.com/claybot/claybot/storage/storagetest"
 )
 
 // TestPruneTellsOfLoss: events that a sink never heard of are removed after 30
@@ -39,7 +40,7 @@ func TestPruneTellsOfLoss(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := db.Prune(ctx, time.Now().Add(31*24*time.Hour), storage.DefaultRetention()); err != nil {
+		if err := db.Prune(ctx, time.Now().Add(31*24*time.Hour), storagetest.Retention); err != nil {
 			t.Fatal(err)
 		}
 	}

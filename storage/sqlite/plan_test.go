@@ -11,6 +11,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/relational"
+	"github.com/claybot/claybot/storage/storagetest"
 )
 
 // A listing is a query that a method of the store has run.
@@ -72,7 +73,7 @@ func (r recorder) Do(q string, args []any) (bool, error) {
 func TestPrunePlans(t *testing.T) {
 	db := openAt(t, filepath.Join(t.TempDir(), "claybot.db"))
 	var ran []listing
-	if err := db.watched(&ran).Prune(t.Context(), time.Now(), storage.DefaultRetention()); err != nil {
+	if err := db.watched(&ran).Prune(t.Context(), time.Now(), storagetest.Retention); err != nil {
 		t.Fatal(err)
 	}
 	if len(ran) < 12 {

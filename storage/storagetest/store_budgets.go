@@ -185,9 +185,9 @@ var budgetTests = []storeTest{
 		b.equal("the newest", []any{len(list), list[0].Key, list[1].Key, list[1].Period, list[1].Unit, list[1].Hard, list[1].Name},
 			[]any{2, "c", "b", storage.PeriodAlways, storage.UnitMicroUSD, true, "budget b"})
 		b.equal("used", list[0].Used, claybot.At(time.Now().Add(-time.Hour)))
-		b.noError(b.Prune(b.ctx, time.Now().Add(399*24*time.Hour), storage.DefaultRetention()))
+		b.noError(b.Prune(b.ctx, time.Now().Add(399*24*time.Hour), Retention))
 		b.equal("kept", len(ok(b.Budgets(b.ctx, 9))(b)), 3)
-		b.noError(b.Prune(b.ctx, time.Now().Add(401*24*time.Hour), storage.DefaultRetention()))
+		b.noError(b.Prune(b.ctx, time.Now().Add(401*24*time.Hour), Retention))
 		// b never begins anew, and something is set aside on c.
 		list = ok(b.Budgets(b.ctx, 9))(b)
 		b.equal("left", []any{len(list), list[0].Key, list[1].Key}, []any{2, "c", "b"})

@@ -217,7 +217,7 @@ var nodeTests = []storeTest{
 			ok(b.Claim(b.ctx, id, "x"+id))(b)
 		}
 		time.Sleep(48 * time.Hour)
-		b.noError(b.Prune(b.ctx, time.Now(), storage.DefaultRetention()))
+		b.noError(b.Prune(b.ctx, time.Now(), Retention))
 		b.renewMember(storage.Member{ID: "c", Name: "c"})
 		ok(b.Claim(b.ctx, "c", "xa"))(b)
 		b.equal("nodes", nodeIDs(ok(b.Members(b.ctx))(b)), []string{"c"})

@@ -165,9 +165,9 @@ var questionTests = []storeTest{
 		b.to(b.agent, answered("q1", "a", "r1"))
 		h, _ := b.resume("r1")
 		b.succeed(h.Lease, "r1")
-		b.noError(b.Prune(b.ctx, time.Now().Add(89*24*time.Hour), storage.DefaultRetention()))
+		b.noError(b.Prune(b.ctx, time.Now().Add(89*24*time.Hour), Retention))
 		ok(b.Question(b.ctx, "q1"))(b)
-		b.noError(b.Prune(b.ctx, time.Now().Add(91*24*time.Hour), storage.DefaultRetention()))
+		b.noError(b.Prune(b.ctx, time.Now().Add(91*24*time.Hour), Retention))
 		_, err := b.Question(b.ctx, "q1")
 		b.is(err, storage.ErrNotFound)
 	}},

@@ -143,7 +143,7 @@ var relayTests = []storeTest{
 		b.published("web", "untold", 2)
 		day := func(n int) {
 			b.Helper()
-			b.noError(b.Prune(b.ctx, start.Add(time.Duration(n)*24*time.Hour), storage.DefaultRetention()))
+			b.noError(b.Prune(b.ctx, start.Add(time.Duration(n)*24*time.Hour), Retention))
 		}
 		day(8)
 		b.equal("told", len(b.events("told", 0)), 0)

@@ -10,6 +10,9 @@ import (
 
 const day = 24 * time.Hour
 
+// Retention is what stores keep in most tests, as long as at the defaults of the configuration.
+var Retention = storage.Retention{Events: 7 * day, Runs: 90 * day, Outgoing: 90 * day, Ledger: 90 * day, Usage: 400 * day}
+
 // says lets the agent answer a message, and the answer arrive.
 func (b *bed) says(n int) {
 	b.Helper()

@@ -152,9 +152,9 @@ var usageTests = []storeTest{
 		b.runs("r1", took(one, "big"))
 		time.Sleep(24 * time.Hour)
 		b.runs("r2", took(one, "big"))
-		b.noError(b.Prune(b.ctx, time.Now().Add(399*24*time.Hour), storage.DefaultRetention()))
+		b.noError(b.Prune(b.ctx, time.Now().Add(399*24*time.Hour), Retention))
 		b.spent(storage.SpentQuery{}, storage.Spent{Usage: times(2), Runs: 2})
-		b.noError(b.Prune(b.ctx, time.Now().Add(400*24*time.Hour), storage.DefaultRetention()))
+		b.noError(b.Prune(b.ctx, time.Now().Add(400*24*time.Hour), Retention))
 		b.spent(storage.SpentQuery{By: []string{storage.ByDay}}, storage.Spent{Day: dayTwo, Usage: one, Runs: 1})
 		b.equal("latencies", ok(b.Latencies(b.ctx, "", ""))(b)[0].Day, dayTwo)
 	}},

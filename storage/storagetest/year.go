@@ -58,7 +58,7 @@ func (l Life) Year(t *testing.T) {
 			l.Pass(24 * time.Hour / time.Duration(*messagesADay))
 		}
 		said := l.Clock()
-		b.noError(b.Prune(b.ctx, l.Now(), storage.DefaultRetention()))
+		b.noError(b.Prune(b.ctx, l.Now(), Retention))
 		busy, pruning = busy+said.Sub(began), pruning+l.Clock().Sub(said)
 		if day%30 == 0 {
 			s := l.Size(t)
