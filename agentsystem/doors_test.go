@@ -131,6 +131,7 @@ func (c watchedWeb) Run(ctx context.Context, h connectors.Handler) error {
 // webFiles are the files of the page.
 type webFiles struct {
 	webchat.Transcripts
+	webchat.Files
 	*rig
 }
 
@@ -185,7 +186,7 @@ func onStage(t *testing.T, said string, test func(s *stage)) {
 		s.sl = slack.New(slack.Config{BotToken: "xoxb-test", AppToken: "xapp-test", APIURL: "http://slack.test/api", HTTP: slackTransport, Dial: pipe.Dial})
 		s.dc = discord.New(discord.Config{Token: discordtest.Token, BaseURL: "http://discord.test/api/v10", HTTP: discordTransport, Dial: discordPipe.Dial})
 		chat := webchat.New(webchat.Config{})
-		s.web = chat.Handler(webFiles{rig: r}, func(*http.Request) string { return "operator" })
+		s.web = chat.Handler(webFiles{rig: r}, webFiles{rig: r}, func(*http.Request) string { return "operator" })
 		r.also = []connectors.Connector{watchedTelegram{s.tg, s}, watchedSlack{s.sl, s}, watchedDiscord{s.dc, s}, watchedWeb{chat, s}}
 		r.engine = engineFunc(asks)
 		r.access = people.Access{

@@ -7,20 +7,24 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Access decides who may write to agents.
-type Access interface {
+// Pairing gives access to people who ask for it, or who are invited.
+type Pairing interface {
 	Pairings(ctx context.Context) ([]storage.Pairing, error)
 	// Approve and Deny decide a pairing request by its code. They return
 	// storage.ErrNotFound when there is none with that code.
 	Approve(ctx context.Context, code string) (storage.Pairing, error)
 	Deny(ctx context.Context, code string) error
-	Grants(ctx context.Context) ([]storage.Grant, error)
-	// Allow grants access without a code.
-	Allow(ctx context.Context, connector, subject string) error
 	// Redeemed returns the newest grant of each connector by an invitation, with its code.
 	Redeemed() []storage.Grant
 	// Invite returns a link or a code that gives one person access to a connector, once.
 	Invite(ctx context.Context, connector string) (Invitation, error)
+}
+
+// Grants says who may write to agents.
+type Grants interface {
+	Grants(ctx context.Context) ([]storage.Grant, error)
+	// Allow grants access without a code.
+	Allow(ctx context.Context, connector, subject string) error
 	// Revoke revokes a grant, and takes the role of its person, also without a grant; it returns
 	// storage.ErrNotFound when there is neither. Of a person with a role it is a Problem over the network.
 	Revoke(ctx context.Context, connector, subject string) (Revoked, error)

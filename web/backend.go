@@ -5,27 +5,29 @@ package web
 // Methods return storage.ErrNotFound for an unknown id, storage.ErrState when the
 // state of the resource does not allow the call, and a Refusal when the call is refused.
 type Backend struct {
-	Agents    Agents
-	Control   AgentControl
-	Settings  Settings
-	Privacy   Privacy
-	Inboxes   Inboxes
-	Reminders Reminders
-	Runs      Runs
-	Starter   Starter
-	Undos     Undos
-	Outbox    Outbox
-	Questions Questions
-	Files     Files
-	Access    Access
-	People    People
-	Directory Directory
-	System    System
+	Agents     Agents
+	Control    AgentControl
+	Settings   Settings
+	Privacy    Privacy
+	Inboxes    Inboxes
+	Reminders  Reminders
+	Runs       Runs
+	Starter    Starter
+	RunControl RunControl
+	Outbox     Outbox
+	Questions  Questions
+	Files      Files
+	Pairing    Pairing
+	Grants     Grants
+	People     People
+	Directory  Directory
+	System     System
 	// Configuration is nil where there is no file to change, and Nodes where none are shown.
 	Configuration Configuration
 	Nodes         Nodes
 	Setup         Setup // nil: the page sets nothing up
-	Flows         Flows // nil where there can be none
+	Flows         Flows // nil where there can be none, as FlowRuns
+	FlowRuns      FlowRuns
 	FlowEditor    FlowEditor
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/claybot/claybot/flows"
 )
 
-// Flows shows, checks and starts the workflows of the installation.
+// Flows shows and checks the workflows of the installation, and what their runs did.
 type Flows interface {
 	// Flows lists the flows in force, and the faults of files that are not.
 	Flows(ctx context.Context) (FlowList, error)
@@ -18,6 +18,15 @@ type Flows interface {
 	Flow(ctx context.Context, name, version string) (FlowDetail, error)
 	// CheckFlows returns the faults of files by their names, in order. It changes nothing.
 	CheckFlows(ctx context.Context, files map[string]string) ([]FlowFault, error)
+	// RecordFlow makes a test case of a run that has ended, without what its way does not depend on.
+	RecordFlow(ctx context.Context, run claybot.RunID) (FlowCase, error)
+	// Replied returns the whole text of the last reply of a run, by its records; empty for a run that is of no
+	// flow, made none, or whose version is not kept.
+	Replied(ctx context.Context, run claybot.Run, records []claybot.Record) (string, error)
+}
+
+// FlowRuns starts runs of workflows, and moves them to another version.
+type FlowRuns interface {
 	// StartFlow starts a run of a flow. The same id starts nothing new, see Starter. A
 	// Refusal says why it cannot be started.
 	StartFlow(ctx context.Context, id claybot.MessageID, name string, from claybot.Sender, in FlowStart) (agentsystem.Accepted, error)
@@ -26,13 +35,8 @@ type Flows interface {
 	// UpgradeRuns moves those that can go on with a version to it. A Refusal says that the version is not
 	// in force.
 	UpgradeRuns(ctx context.Context, name, version, by string) (FlowUpgraded, error)
-	// RecordFlow makes a test case of a run that has ended, without what its way does not depend on.
-	RecordFlow(ctx context.Context, run claybot.RunID) (FlowCase, error)
 	// ReplayFlow starts a run that uses the results of another one again, see StartFlow.
 	ReplayFlow(ctx context.Context, id claybot.MessageID, run claybot.RunID, from claybot.Sender, in FlowReplay) (agentsystem.Accepted, error)
-	// Replied returns the whole text of the last reply of a run, by its records; empty for a run that is of no
-	// flow, made none, or whose version is not kept.
-	Replied(ctx context.Context, run claybot.Run, records []claybot.Record) (string, error)
 }
 
 // A FlowList is the flows of the installation.

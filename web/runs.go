@@ -13,7 +13,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Runs lists, follows and cancels runs.
+// Runs lists and follows runs.
 type Runs interface {
 	RunPage(ctx context.Context, q storage.RunQuery) ([]claybot.Run, error)
 	// Run loads a run. The id may be a reserved one, see storage.Runs.
@@ -28,9 +28,6 @@ type Runs interface {
 	RunRecords(ctx context.Context, run claybot.Run) ([]claybot.Record, error)
 	// Receipt returns the receipt of a message, or storage.ErrNotFound.
 	Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error)
-	// CancelRun cancels a run and returns its earlier state. A run that has ended does not
-	// change.
-	CancelRun(ctx context.Context, id claybot.RunID, by string) (claybot.Run, error)
 }
 
 // A Starter posts messages for agents.
@@ -46,8 +43,11 @@ type Starter interface {
 	Known(ctx context.Context, to agentsystem.Address, m claybot.AgentMessage) (a agentsystem.Accepted, known bool, err error)
 }
 
-// Undos undoes the side effects of runs.
-type Undos interface {
+// RunControl cancels runs, and undoes their side effects.
+type RunControl interface {
+	// CancelRun cancels a run and returns its earlier state. A run that has ended does not
+	// change.
+	CancelRun(ctx context.Context, id claybot.RunID, by string) (claybot.Run, error)
 	// UndoRun starts a run that undoes the side effects of another one, and returns it; a run
 	// is undone once. A Refusal explains why it cannot be.
 	UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error)

@@ -14,10 +14,13 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// A flowDesk implements web.Flows.
+// A flowDesk implements web.Flows and web.FlowRuns.
 type flowDesk struct{ *daemon }
 
-var _ web.Flows = flowDesk{}
+var (
+	_ web.Flows    = flowDesk{}
+	_ web.FlowRuns = flowDesk{}
+)
 
 // Flows implements web.Flows.
 func (d flowDesk) Flows(context.Context) (web.FlowList, error) {

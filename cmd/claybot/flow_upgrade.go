@@ -15,7 +15,7 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// WaitingRuns implements web.Flows.
+// WaitingRuns implements web.FlowRuns.
 func (d flowDesk) WaitingRuns(ctx context.Context, name string) (out web.FlowUpgrade, err error) {
 	f := d.library.Named(name)
 	if f == nil {
@@ -121,7 +121,7 @@ func asksElse(old, now any) bool {
 	return false
 }
 
-// UpgradeRuns implements web.Flows.
+// UpgradeRuns implements web.FlowRuns.
 func (d flowDesk) UpgradeRuns(ctx context.Context, name, version, by string) (out web.FlowUpgraded, err error) {
 	plan, err := d.WaitingRuns(ctx, name)
 	if err != nil {

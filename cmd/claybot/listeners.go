@@ -113,15 +113,15 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 	}
 	backend, box, tooling, db := desk.backend(), d.tooling.box, newToolbench(d), d.stores.db
 	backend.Configuration, backend.Nodes, backend.Setup = configDesk{d}, nodeDesk{d}, newSetupDesk(d)
-	backend.Flows, backend.FlowEditor = flowDesk{d}, flowDesk{d}
-	chat := l.page.Handler(desk, web.User)
+	backend.Flows, backend.FlowRuns, backend.FlowEditor = flowDesk{d}, flowDesk{d}, flowDesk{d}
+	chat := l.page.Handler(desk, desk, web.User)
 	routes := []web.Route{
 		{Pattern: "/chat/", Scope: web.Operate, Chat: true, Handler: chat},
 		{
 			Pattern: "POST /chat/files", Scope: web.Operate, Chat: true, Handler: http.StripPrefix("/chat", chat),
 			Raw: true, Body: webchat.MaxUpload + 1,
 		},
-		{Pattern: "/terminal/", Scope: web.Operate, Handler: l.terminal.Handler(desk, web.User), Local: true},
+		{Pattern: "/terminal/", Scope: web.Operate, Handler: l.terminal.Handler(desk, desk, web.User), Local: true},
 		{Pattern: "POST /stop", Scope: web.Admin, Handler: http.HandlerFunc(d.stop), Local: true},
 		{Pattern: "POST /reload", Scope: web.Admin, Handler: http.HandlerFunc(d.reloadAsked), Local: true},
 		{Pattern: "POST /probe", Scope: web.Operate, Handler: http.HandlerFunc(d.probeAsked), Local: true},

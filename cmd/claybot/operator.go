@@ -37,8 +37,8 @@ type operator struct {
 // backend returns o as the contracts of package web.
 func (o operator) backend() web.Backend {
 	return web.Backend{
-		Agents: o, Control: o, Settings: o.Profiles, Privacy: o.Overview.Answers, Inboxes: o, Reminders: o.Subagents.Reminders, Runs: o, Starter: o, Undos: o,
-		Outbox: o, Questions: o.AgentSystem.Questions.Answers, Files: o, Access: o, People: o, Directory: o, System: o,
+		Agents: o, Control: o, Settings: o.Profiles, Privacy: o.Overview.Answers, Inboxes: o, Reminders: o.Subagents.Reminders, Runs: o, Starter: o, RunControl: o,
+		Outbox: o, Questions: o.AgentSystem.Questions.Answers, Files: o, Pairing: o, Grants: o, People: o, Directory: o, System: o,
 	}
 }
 

@@ -49,7 +49,7 @@ func filesView(files []claybot.FileReference) []fileView {
 }
 
 // upload stores a file for a later message.
-func (c *Chat) upload(w http.ResponseWriter, r *http.Request, d claybot.Descriptor, t Transcripts) error {
+func (c *Chat) upload(w http.ResponseWriter, r *http.Request, d claybot.Descriptor, files Files) error {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil {
 		kind = "application/octet-stream"
@@ -62,7 +62,7 @@ func (c *Chat) upload(w http.ResponseWriter, r *http.Request, d claybot.Descript
 	_ = rc.SetReadDeadline(time.Now().Add(uploadTime))
 	_ = rc.SetWriteDeadline(time.Now().Add(uploadTime + writeWait))
 	f := claybot.FileReference{Name: r.URL.Query().Get("name"), MIMEType: kind}
-	kept, err := t.Attach(r.Context(), d, f, http.MaxBytesReader(w, r.Body, MaxUpload))
+	kept, err := files.Attach(r.Context(), d, f, http.MaxBytesReader(w, r.Body, MaxUpload))
 	_ = rc.SetWriteDeadline(time.Now().Add(writeWait)) // for the response, as above
 	var big *http.MaxBytesError
 	switch {
@@ -83,8 +83,8 @@ func (c *Chat) upload(w http.ResponseWriter, r *http.Request, d claybot.Descript
 }
 
 // download serves a file, always as an attachment, because uploads may be HTML.
-func (c *Chat) download(w http.ResponseWriter, r *http.Request, d claybot.Descriptor, t Transcripts) error {
-	f, content, err := t.Attached(r.Context(), d, r.PathValue("id"))
+func (c *Chat) download(w http.ResponseWriter, r *http.Request, d claybot.Descriptor, files Files) error {
+	f, content, err := files.Attached(r.Context(), d, r.PathValue("id"))
 	if errors.Is(err, storage.ErrNotFound) {
 		return errNoFile
 	}
@@ -116,13 +116,13 @@ func (p pieces) Write(b []byte) (int, error) {
 }
 
 // attached returns the stored files that a message refers to.
-func attached(ctx context.Context, d claybot.Descriptor, t Transcripts, ids []string) ([]claybot.FileReference, error) {
+func attached(ctx context.Context, d claybot.Descriptor, kept Files, ids []string) ([]claybot.FileReference, error) {
 	if len(ids) > maxFiles {
 		return nil, bad("At most " + strconv.Itoa(maxFiles) + " files go with one message.")
 	}
 	var files []claybot.FileReference
 	for _, id := range ids {
-		f, content, err := t.Attached(ctx, d, id)
+		f, content, err := kept.Attached(ctx, d, id)
 		if errors.Is(err, storage.ErrNotFound) {
 			return nil, bad("One of the files is not there (any more); send it again.")
 		}

@@ -57,7 +57,7 @@ func do(t *testing.T, h http.Handler, method, path, kind, body string) *httptest
 
 func TestFiles(t *testing.T) {
 	m, _ := start(t)
-	h := m.chat.Handler(m, func(*http.Request) string { return "ann" })
+	h := m.chat.Handler(m, m, func(*http.Request) string { return "ann" })
 	w := do(t, h, "POST", "/files?conversation=c&name=page.html", "text/html; charset=utf-8", "<script>alert(1)</script>")
 	var kept fileView
 	if err := json.Unmarshal(w.Body.Bytes(), &kept); err != nil || w.Code != http.StatusCreated || kept.Name != "page.html" || kept.MIMEType != "text/html" || kept.Size != 25 {

@@ -211,7 +211,7 @@ func serve(t *testing.T, user func(*http.Request) string) (*memory, *httptest.Se
 	ended := make(chan error, 1)
 	go func() { ended <- m.chat.Run(ctx, m) }()
 	waitLive(t, m.chat)
-	srv := httptest.NewServer(m.chat.Handler(m, user))
+	srv := httptest.NewServer(m.chat.Handler(m, m, user))
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {

@@ -66,7 +66,7 @@ func bad(message string) *problem {
 // The paths are relative to where it is mounted (http.StripPrefix). user
 // returns the authenticated user; an empty name gets 401. The caller is
 // responsible for authentication and for rejecting foreign origins.
-func (c *Chat) Handler(t Transcripts, user func(*http.Request) string) http.Handler {
+func (c *Chat) Handler(t Transcripts, files Files, user func(*http.Request) string) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, fn func(http.ResponseWriter, *http.Request, claybot.Descriptor) error) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -78,7 +78,7 @@ func (c *Chat) Handler(t Transcripts, user func(*http.Request) string) http.Hand
 		})
 	}
 	handle("POST /messages", func(w http.ResponseWriter, r *http.Request, d claybot.Descriptor) error {
-		return c.post(w, r, d, t)
+		return c.post(w, r, d, files)
 	})
 	handle("PATCH /messages/{id}", func(w http.ResponseWriter, r *http.Request, d claybot.Descriptor) error {
 		return c.edit(w, r, d, t)
@@ -87,10 +87,10 @@ func (c *Chat) Handler(t Transcripts, user func(*http.Request) string) http.Hand
 		return c.remove(w, r, d, t)
 	})
 	handle("POST /files", func(w http.ResponseWriter, r *http.Request, d claybot.Descriptor) error {
-		return c.upload(w, r, d, t)
+		return c.upload(w, r, d, files)
 	})
 	handle("GET /files/{id}", func(w http.ResponseWriter, r *http.Request, d claybot.Descriptor) error {
-		return c.download(w, r, d, t)
+		return c.download(w, r, d, files)
 	})
 	handle("GET /transcript", func(w http.ResponseWriter, r *http.Request, d claybot.Descriptor) error {
 		return c.transcript(w, r, d, t)
@@ -117,7 +117,7 @@ func (c *Chat) descriptor(r *http.Request, login string) (claybot.Descriptor, er
 }
 
 // post accepts one message.
-func (c *Chat) post(w http.ResponseWriter, r *http.Request, d claybot.Descriptor, t Transcripts) error {
+func (c *Chat) post(w http.ResponseWriter, r *http.Request, d claybot.Descriptor, kept Files) error {
 	var in struct {
 		ID           string   `json:"id"`
 		Text         string   `json:"text"`
@@ -143,7 +143,7 @@ func (c *Chat) post(w http.ResponseWriter, r *http.Request, d claybot.Descriptor
 	case strings.TrimSpace(text) == "" && len(in.Files) == 0:
 		return bad("The message is empty.")
 	}
-	files, err := attached(r.Context(), d, t, in.Files) // of this conversation only
+	files, err := attached(r.Context(), d, kept, in.Files) // of this conversation only
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,7 @@ func TestStoreErrorsAreSaidInWords(t *testing.T) {
 
 func TestNobodyIsServedBeforeRunOrWithoutLogin(t *testing.T) {
 	m := &memory{chat: New(Config{Name: "terminal"})}
-	srv := httptest.NewServer(m.chat.Handler(m, login))
+	srv := httptest.NewServer(m.chat.Handler(m, m, login))
 	defer srv.Close()
 	if code, v := call(t, srv, "POST", "/messages", `{"text":"a"}`); code != 503 {
 		t.Errorf("post before Run = %d %v", code, v)
@@ -137,7 +137,7 @@ func TestNobodyIsServedBeforeRunOrWithoutLogin(t *testing.T) {
 	for _, path := range []string{"/stream", "/transcript"} {
 		req := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
 		w := httptest.NewRecorder()
-		m.chat.Handler(m, login).ServeHTTP(w, req)
+		m.chat.Handler(m, m, login).ServeHTTP(w, req)
 		if w.Code != http.StatusUnauthorized {
 			t.Errorf("%s without login = %d", path, w.Code)
 		}
@@ -184,7 +184,7 @@ func TestRunWaitsForPosts(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- m.chat.Run(ctx, m) }()
 	waitLive(t, m.chat)
-	srv := httptest.NewServer(m.chat.Handler(m, login))
+	srv := httptest.NewServer(m.chat.Handler(m, m, login))
 	defer srv.Close()
 	answered := make(chan int, 1)
 	go func() {

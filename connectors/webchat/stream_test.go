@@ -244,7 +244,7 @@ func bubble(t *testing.T, fn func(t *testing.T, m *memory, hc *http.Client)) {
 		go func() { _ = m.chat.Run(ctx, m) }() // its result is tested elsewhere
 		synctest.Wait()
 		l := &listener{conns: make(chan net.Conn), done: make(chan struct{})}
-		srv := &http.Server{Handler: m.chat.Handler(m, login), ReadTimeout: time.Second, WriteTimeout: time.Second, ReadHeaderTimeout: time.Second}
+		srv := &http.Server{Handler: m.chat.Handler(m, m, login), ReadTimeout: time.Second, WriteTimeout: time.Second, ReadHeaderTimeout: time.Second}
 		go func() { _ = srv.Serve(l) }() // ends with Close
 		tr := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 			a, b := net.Pipe()
@@ -359,7 +359,7 @@ func TestTheLastWordsAreWritten(t *testing.T) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/stream", nil)
 		r.Header.Set("X-Login", "me")
-		m.chat.Handler(m, login).ServeHTTP(w, r)
+		m.chat.Handler(m, m, login).ServeHTTP(w, r)
 		if !strings.Contains(w.Body.String(), "goodbye") {
 			t.Fatalf("the stream was %q", w.Body)
 		}

@@ -165,7 +165,7 @@ func openSuite(t *testing.T) *connectorstest.Platform {
 			c := remembered{New(Config{}), p.memory}
 			p.Lock()
 			defer p.Unlock()
-			p.handler = c.Handler(p.memory, login)
+			p.handler = c.Handler(p.memory, p.memory, login)
 			return c
 		},
 		Close: func() {

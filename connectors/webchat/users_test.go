@@ -24,7 +24,7 @@ func TestMessageIDsAreOfOneUser(t *testing.T) {
 	}
 	seen := make(map[claybot.MessageID]bool)
 	for user, id := range want {
-		h := m.chat.Handler(m, func(*http.Request) string { return user })
+		h := m.chat.Handler(m, m, func(*http.Request) string { return user })
 		w := do(t, h, "POST", "/messages", "application/json", `{"id":"1","text":"x"}`)
 		var out struct{ MessageID claybot.MessageID }
 		if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil || w.Code != http.StatusAccepted || out.MessageID != id {
@@ -45,7 +45,7 @@ func TestMessageIDsAreOfOneUser(t *testing.T) {
 // Messages of a program that may not approve say so; without Approves, all may.
 func TestProgramsThatMayNotApprove(t *testing.T) {
 	m, _ := start(t)
-	h := m.chat.Handler(m, func(*http.Request) string { return "token:ci" })
+	h := m.chat.Handler(m, m, func(*http.Request) string { return "token:ci" })
 	m.chat.may = func(r *http.Request) (once, always bool) {
 		return r.Header.Get("X-May") != "", r.Header.Get("X-May") == "always"
 	}

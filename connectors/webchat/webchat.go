@@ -41,6 +41,10 @@ type Transcripts interface {
 	// LastN returns the position of the newest message for d's channel, 0 for
 	// none.
 	LastN(ctx context.Context, d claybot.Descriptor) (int64, error)
+}
+
+// Files keeps the files of conversations.
+type Files interface {
 	// Attach stores a file for d's agent; storage.ErrTooMany if it is too
 	// large.
 	Attach(ctx context.Context, d claybot.Descriptor, f claybot.FileReference, content io.Reader) (claybot.FileReference, error)

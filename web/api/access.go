@@ -16,7 +16,10 @@ var (
 )
 
 // access serves unknown users' requests for access and the users with access.
-type access struct{ access web.Access }
+type access struct {
+	pairing web.Pairing
+	grants  web.Grants
+}
 
 func (a access) operations() []operation {
 	revoked := []answer{
@@ -36,11 +39,11 @@ func (a access) operations() []operation {
 }
 
 func (a access) list(r *http.Request) (none web.PairingList, err error) {
-	all, err := a.access.Pairings(r.Context())
+	all, err := a.pairing.Pairings(r.Context())
 	if err != nil {
 		return none, err
 	}
-	grants, err := a.access.Grants(r.Context())
+	grants, err := a.grants.Grants(r.Context())
 	if err != nil {
 		return none, err
 	}
@@ -58,7 +61,7 @@ func (a access) list(r *http.Request) (none web.PairingList, err error) {
 	}
 	out := web.PairingList{Pairings: open, Grants: orEmpty(grants)}
 	if web.CallerOf(r).Scope.Allows(web.Admin) {
-		for _, g := range a.access.Redeemed() {
+		for _, g := range a.pairing.Redeemed() {
 			out.Redeemed = append(out.Redeemed, web.Redeemed{Code: g.Invitation, Connector: g.Connector, Subject: g.Subject, Name: g.Name})
 		}
 	}
@@ -72,18 +75,18 @@ func (a access) decide(r *http.Request, in web.Decision) (out web.Decided, err e
 	switch {
 	case in == web.Decision{Invite: in.Invite} && in.Invite != "":
 		var made web.Invitation
-		made, err = a.access.Invite(r.Context(), in.Invite)
+		made, err = a.pairing.Invite(r.Context(), in.Invite)
 		out.Invitation = &made
 	case in.Invite != "":
 		return out, bad(`Give {"invite"} alone.`, "")
 	case byCode && *in.Approve:
 		var p storage.Pairing
-		p, err = a.access.Approve(r.Context(), in.Code)
+		p, err = a.pairing.Approve(r.Context(), in.Code)
 		out.Pairing = &p
 	case byCode:
-		out.Denied, err = in.Code, a.access.Deny(r.Context(), in.Code)
+		out.Denied, err = in.Code, a.pairing.Deny(r.Context(), in.Code)
 	case byID:
-		out.Granted, err = in.Connector+":"+in.Subject, a.access.Allow(r.Context(), in.Connector, in.Subject)
+		out.Granted, err = in.Connector+":"+in.Subject, a.grants.Allow(r.Context(), in.Connector, in.Subject)
 	default:
 		return out, bad(`Give {"code", "approve"} or {"connector", "subject"}.`, "")
 	}
@@ -108,7 +111,7 @@ func (a access) revoke(w http.ResponseWriter, r *http.Request, connector, subjec
 	if connector == "" || subject == "" {
 		return bad("connector or subject is missing.", "For example DELETE /pairing/telegram:123456.")
 	}
-	out, err := a.access.Revoke(r.Context(), connector, subject)
+	out, err := a.grants.Revoke(r.Context(), connector, subject)
 	if err != nil {
 		return err
 	}

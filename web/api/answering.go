@@ -55,7 +55,7 @@ func (c *completer) answer(r *http.Request, to agentsystem.Address, m claybot.Ag
 	var wrong *questions.AnswerError
 	switch {
 	case errors.As(err, &wrong) && strings.HasPrefix(before, unfit):
-		_, err := c.completions.runs.CancelRun(ctx, first.Run, web.User(r))
+		_, err := c.completions.control.CancelRun(ctx, first.Run, web.User(r))
 		return false, err
 	case errors.As(err, &wrong):
 		c.instead = unfit + strings.Join(slices.Sorted(maps.Values(wrong.Faults)), " ") + "\n\n" + asked(questionsOf(open))

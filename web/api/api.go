@@ -91,20 +91,20 @@ type resource interface{ operations() []operation }
 func resources(cfg Config) []resource {
 	b := cfg.Backend
 	files, graphs := attachments{b.Agents, b.Files}, graphs{b.System}
-	start := starter{b.Starter, b.Agents, b.Settings, graphs, files, cfg.Engine, flowDesk{b.Flows}}
+	start := starter{b.Starter, b.Agents, b.Settings, graphs, files, cfg.Engine, flowDesk{b.Flows, b.FlowRuns}}
 	return []resource{
 		start, files, graphs,
-		runAPI{b.Runs, b.Agents, b.Undos, b.Questions, b.System, b.Flows, cfg.Log},
+		runAPI{b.Runs, b.Agents, b.RunControl, b.Questions, b.System, b.Flows, cfg.Log},
 		agents{b.Agents, b.Control, b.Privacy, b.Reminders, b.Runs},
 		settings{b.Settings, new(sync.Mutex)},
 		configuration{b.Configuration},
 		nodeCalls{b.Nodes},
-		flowDesk{b.Flows},
+		flowDesk{b.Flows, b.FlowRuns},
 		flowEditing{b.FlowEditor},
 		inboxes{b.Inboxes},
 		questionRoutes{b.Questions},
 		outbox{b.Outbox},
-		access{b.Access},
+		access{b.Pairing, b.Grants},
 		people{b.People, b.Directory},
 		tasks{cfg.Tasks},
 		heartbeats{cfg.Heartbeats},
@@ -112,7 +112,7 @@ func resources(cfg Config) []resource {
 		tooling{cfg.Tooling},
 		reports{b.System, cfg.Usage, cfg.Log},
 		&completions{
-			b.Agents, b.Runs, b.Questions, start, cfg.Profiles,
+			b.Agents, b.Runs, b.RunControl, b.Questions, start, cfg.Profiles,
 			&notes{marks: cfg.Marks, process: rand.Text(), runs: b.Runs, log: cfg.Log}, cfg.KeepAlive, cfg.Log,
 		},
 	}

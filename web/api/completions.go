@@ -162,6 +162,7 @@ var noModel = hint{"No such model.", "GET /v1/models lists all models. For an ag
 type completions struct {
 	agents    web.Agents
 	runs      web.Runs
+	control   web.RunControl
 	questions web.Questions
 	starter   starter
 	named     func() []string // the profiles offered as models; nil: none

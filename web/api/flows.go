@@ -12,7 +12,10 @@ import (
 )
 
 // flowDesk serves the workflows; where there can be none, its operations fail.
-type flowDesk struct{ web.Flows }
+type flowDesk struct {
+	web.Flows
+	web.FlowRuns
+}
 
 // payloadLimit is the most bytes of the payload of a flow.
 const payloadLimit = 1 << 20

@@ -89,11 +89,15 @@ func TestOperatorsAreNotDebounced(t *testing.T) {
 	}
 }
 
-type flows = web.Flows
+type (
+	flows    = web.Flows
+	flowRuns = web.FlowRuns
+)
 
 // oneFlow has one flow, news.
 type oneFlow struct {
 	flows
+	flowRuns
 	started  []web.FlowStart
 	replayed []web.FlowReplay
 	by       []string
@@ -122,7 +126,7 @@ func (f *oneFlow) ReplayFlow(_ context.Context, id claybot.MessageID, run claybo
 // A dry replay needs the scope operate, a live one admin: it acts for another person.
 func TestReplayScopes(t *testing.T) {
 	f := new(oneFlow)
-	r := start(t, func(r *rig) { r.wrap = func(b *web.Backend) { b.Flows = f } })
+	r := start(t, func(r *rig) { r.wrap = func(b *web.Backend) { b.Flows, b.FlowRuns = f, f } })
 	as := func(scope string) []string { return []string{"Authorization", "Bearer " + r.scoped(scope, scope)} }
 	reader, operator := as("read"), as("operate")
 	var a acceptedRun
@@ -160,7 +164,7 @@ func (f *oneFlow) UpgradeRuns(_ context.Context, _, version, by string) (web.Flo
 
 func TestUpgradeScopes(t *testing.T) {
 	f := new(oneFlow)
-	r := start(t, func(r *rig) { r.wrap = func(b *web.Backend) { b.Flows = f } })
+	r := start(t, func(r *rig) { r.wrap = func(b *web.Backend) { b.Flows, b.FlowRuns = f, f } })
 	operator := []string{"Authorization", "Bearer " + r.scoped("operator", "operate")}
 	var plan web.FlowUpgrade
 	r.ask("GET", "/flows/news/upgrade", "", http.StatusOK, &plan)
@@ -176,7 +180,7 @@ func TestUpgradeScopes(t *testing.T) {
 
 func TestStartFlowsByName(t *testing.T) {
 	f := new(oneFlow)
-	r := start(t, func(r *rig) { r.wrap = func(b *web.Backend) { b.Flows = f } })
+	r := start(t, func(r *rig) { r.wrap = func(b *web.Backend) { b.Flows, b.FlowRuns = f, f } })
 	var a acceptedRun
 	r.ask("POST", "/agents/runs", `{"engine":"flow:news","text":"what is new","idempotencyKey":"k1"}`, http.StatusAccepted, &a)
 	if a.Run != "r1" || a.Stream != "/agents/runs/r1/stream" || len(f.started) != 1 || f.started[0].Text != "what is new" {

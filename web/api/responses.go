@@ -359,7 +359,7 @@ func (a *completions) shown(r *http.Request, cancel bool) (none response, err er
 		if run.shared && web.CallerOf(r).Scope == web.Chat && !run.State.Ended() {
 			return none, conflict("The run answers messages of others, too.", "Operators cancel it, at DELETE /agents/runs/"+string(run.ID)+".")
 		}
-		if _, err := a.runs.CancelRun(r.Context(), run.ID, web.User(r)); err != nil {
+		if _, err := a.control.CancelRun(r.Context(), run.ID, web.User(r)); err != nil {
 			return none, foundNone(err)
 		}
 		if run.Run, err = a.runs.Run(r.Context(), run.ID); err != nil {

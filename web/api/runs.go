@@ -51,7 +51,7 @@ var runStates = []string{
 type runAPI struct {
 	runs      web.Runs
 	agents    web.Agents
-	undos     web.Undos
+	control   web.RunControl
 	questions web.Questions
 	system    web.System
 	flows     web.Flows // nil: there are none
@@ -88,7 +88,7 @@ func (a runAPI) operations() []operation {
 			explained("A new run undoes each side effect, newest first, and reports what it undid, what failed and what cannot be undone. "+
 				"A run is undone once, after its end and within 30 days; an undo cannot be undone.").
 			failing(http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable), func(r *http.Request) (web.Accepted, error) {
-			got, err := a.undos.UndoRun(r.Context(), runOf(r), web.User(r))
+			got, err := a.control.UndoRun(r.Context(), runOf(r), web.User(r))
 			return web.Accepted{Accepted: got, Stream: streamPath(got.Run)}, err
 		}).replying("The run that undoes them."),
 		returns(http.StatusOK, op("getPlan", web.Read, "GET /agents/runs/{run}/plan", "Get the plan of a run, its progress, and the current graph node.").
@@ -220,7 +220,7 @@ func (a runAPI) usage(ctx context.Context, run claybot.Run) (claybot.Usage, erro
 }
 
 func (a runAPI) cancel(w http.ResponseWriter, r *http.Request) error {
-	run, err := a.runs.CancelRun(r.Context(), runOf(r), web.User(r))
+	run, err := a.control.CancelRun(r.Context(), runOf(r), web.User(r))
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,8 @@ import (
 // itself serves the API tokens, which access.js asks it for.
 type accessPages struct {
 	*pages
-	access    web.Access
+	pairing   web.Pairing
+	grants    web.Grants
 	directory web.Directory
 	system    web.System
 }
@@ -62,11 +63,11 @@ type (
 )
 
 func (b *accessPages) people(r *http.Request) (any, error) {
-	pairings, err := b.access.Pairings(r.Context())
+	pairings, err := b.pairing.Pairings(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	grants, err := b.access.Grants(r.Context())
+	grants, err := b.grants.Grants(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -120,12 +121,12 @@ var builtIn = map[string]bool{
 }
 
 func (b *accessPages) approve(r *http.Request) (string, error) {
-	p, err := b.access.Approve(r.Context(), code(r))
+	p, err := b.pairing.Approve(r.Context(), code(r))
 	return fmt.Sprintf(doneApproved, cmp.Or(connectors.OneLine(p.Name, 60), p.UserID)), codeProblem(err)
 }
 
 func (b *accessPages) deny(r *http.Request) (string, error) {
-	return doneDenied, codeProblem(b.access.Deny(r.Context(), code(r)))
+	return doneDenied, codeProblem(b.pairing.Deny(r.Context(), code(r)))
 }
 
 // code returns the pairing code of the form, normalized.
@@ -143,11 +144,11 @@ func (b *accessPages) allow(r *http.Request) (string, error) {
 	if connector == "" || subject == "" {
 		return "", errNoSubject
 	}
-	return fmt.Sprintf(doneAllowed, connectors.OneLine(subject, 60)), b.access.Allow(r.Context(), connector, subject)
+	return fmt.Sprintf(doneAllowed, connectors.OneLine(subject, 60)), b.grants.Allow(r.Context(), connector, subject)
 }
 
 func (b *accessPages) revoke(r *http.Request) (string, error) {
-	out, err := b.access.Revoke(r.Context(), r.Form.Get("connector"), r.Form.Get("subject"))
+	out, err := b.grants.Revoke(r.Context(), r.Form.Get("connector"), r.Form.Get("subject"))
 	if errors.Is(err, storage.ErrNotFound) {
 		err = errNoGrant
 	}

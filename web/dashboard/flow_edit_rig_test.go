@@ -28,7 +28,7 @@ func (s *shelf) editable() *sheet {
 	if err := os.WriteFile(e.path, []byte(s.flow.Text), 0o600); err != nil {
 		s.Fatal(err)
 	}
-	s.desk = func(b *web.Backend) { b.Flows, b.FlowEditor = s, e }
+	s.desk = func(b *web.Backend) { b.Flows, b.FlowRuns, b.FlowEditor = s, s, e }
 	return e
 }
 

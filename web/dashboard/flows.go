@@ -33,8 +33,9 @@ type flowPages struct {
 	*pages
 	rows   lookup
 	asked  *questionPages
-	flows  web.Flows // nil: there can be none
-	edits  bool      // files can be changed
+	flows  web.Flows // nil: there can be none, as starts
+	starts web.FlowRuns
+	edits  bool // files can be changed
 	agents web.Agents
 	runs   web.Runs
 	system web.System
@@ -276,7 +277,7 @@ func (b *flowPages) start(w http.ResponseWriter, r *http.Request) error {
 	// What is different is another run, also from a page that the browser has kept.
 	key := pressKey("flow", name, r.Form.Get("key"), in.Text, string(in.Payload), in.Trigger, strconv.FormatBool(in.Dry))
 	who := web.User(r)
-	got, err := b.flows.StartFlow(r.Context(), claybot.MessageID(chatConnector+"/"+who+"/flow/"+key), name, claybot.Sender{UserID: who, Name: who, Program: true, NoRules: true}, in)
+	got, err := b.starts.StartFlow(r.Context(), claybot.MessageID(chatConnector+"/"+who+"/flow/"+key), name, claybot.Sender{UserID: who, Name: who, Program: true, NoRules: true}, in)
 	if errors.Is(err, storage.ErrNotFound) {
 		return errNoFlow
 	}
@@ -317,7 +318,7 @@ func (b *flowPages) replay(w http.ResponseWriter, r *http.Request) error {
 	}
 	who := web.User(r)
 	key := pressKey("replay", run, r.PostForm.Get("key"), in.From, strconv.FormatBool(in.Live))
-	got, err := b.flows.ReplayFlow(r.Context(), claybot.MessageID(chatConnector+"/"+who+"/flow/"+key), claybot.RunID(run), claybot.Sender{UserID: who, Name: who, Program: true, NoRules: true}, in)
+	got, err := b.starts.ReplayFlow(r.Context(), claybot.MessageID(chatConnector+"/"+who+"/flow/"+key), claybot.RunID(run), claybot.Sender{UserID: who, Name: who, Program: true, NoRules: true}, in)
 	if err != nil {
 		return err
 	}

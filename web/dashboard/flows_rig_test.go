@@ -22,13 +22,17 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-type webFlows = web.Flows
+type (
+	webFlows    = web.Flows
+	webFlowRuns = web.FlowRuns
+)
 
 // A shelf is a rig with one workflow in force, on the engine of workflows. It implements
-// agentsystem.Flows and web.Flows.
+// agentsystem.Flows, web.Flows and web.FlowRuns.
 type shelf struct {
 	*rig
-	webFlows // what the pages do not call
+	webFlows // what the pages do not call, as webFlowRuns
+	webFlowRuns
 	flow     *flows.Flow
 	inner    *flows.Flow            // that flow may start; nil for none
 	kept     map[string]*flows.Flow // by version
@@ -103,7 +107,7 @@ func newShelf(t *testing.T) *shelf {
 		Notify: func(context.Context, claybot.Agent, string, func(texts.Voice) string) {},
 		Route:  func(string) (claybot.Route, error) { return claybot.Route{}, nil },
 	})}
-	s.workflows, s.desk = s, func(b *web.Backend) { b.Flows = s }
+	s.workflows, s.desk = s, func(b *web.Backend) { b.Flows, b.FlowRuns = s, s }
 	return s
 }
 
@@ -192,7 +196,7 @@ func (*shelf) CheckFlows(context.Context, map[string]string) ([]web.FlowFault, e
 	return nil, nil
 }
 
-// ReplayFlow implements web.Flows. It starts the flow anew, dry unless it is live.
+// ReplayFlow implements web.FlowRuns. It starts the flow anew, dry unless it is live.
 func (s *shelf) ReplayFlow(ctx context.Context, id claybot.MessageID, run claybot.RunID, from claybot.Sender, in web.FlowReplay) (agentsystem.Accepted, error) {
 	if _, err := s.system.Overview.RunByID(ctx, run); err != nil {
 		return agentsystem.Accepted{}, err
@@ -205,7 +209,7 @@ func (s *shelf) ReplayFlow(ctx context.Context, id claybot.MessageID, run claybo
 	return s.startAs(ctx, id, s.flow.Name, word, from, web.FlowStart{Text: "again", Dry: !in.Live})
 }
 
-// StartFlow implements web.Flows.
+// StartFlow implements web.FlowRuns.
 func (s *shelf) StartFlow(ctx context.Context, id claybot.MessageID, name string, from claybot.Sender, in web.FlowStart) (agentsystem.Accepted, error) {
 	word := ""
 	if in.Dry {

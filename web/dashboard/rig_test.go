@@ -173,7 +173,7 @@ func (r *rig) routes(log *slog.Logger) []web.Route {
 	if r.desk != nil {
 		r.desk(&d)
 	}
-	chat := r.chat.Handler(webtest.NewSystem(r.system), web.User)
+	chat := r.chat.Handler(webtest.NewSystem(r.system), webtest.NewSystem(r.system), web.User)
 	all := []web.Route{
 		{Pattern: "/chat/", Scope: web.Operate, Handler: chat},
 		{Pattern: "POST /chat/files", Scope: web.Operate, Handler: http.StripPrefix("/chat", chat), Raw: true, Body: webchat.MaxUpload + 1},

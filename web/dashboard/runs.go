@@ -22,13 +22,13 @@ const runRows = 50
 // runPages are the pages of runs: their work, their events and what they sent.
 type runPages struct {
 	*pages
-	rows   lookup
-	asked  *questionPages
-	notes  *notePages
-	agents web.Agents
-	runs   web.Runs
-	undos  web.Undos
-	system web.System
+	rows    lookup
+	asked   *questionPages
+	notes   *notePages
+	agents  web.Agents
+	runs    web.Runs
+	control web.RunControl
+	system  web.System
 }
 
 func (b *runPages) routes() []web.Route {
@@ -246,7 +246,7 @@ var eventKinds = func() string {
 }()
 
 func (b *runPages) cancelRun(r *http.Request) (string, error) {
-	run, err := b.runs.CancelRun(r.Context(), runOf(r), web.User(r))
+	run, err := b.control.CancelRun(r.Context(), runOf(r), web.User(r))
 	if run.State.Ended() {
 		return doneEnded, err
 	}

@@ -227,7 +227,7 @@ func (b *runPages) readUndo(ctx context.Context, run claybot.Run) (*undoView, er
 	}
 	v.Effects, v.More = cut(run.Undo, undoRows)
 	var err error
-	if v.By, err = b.undos.UndoneBy(ctx, run.ID); err != nil || v.By == "" {
+	if v.By, err = b.control.UndoneBy(ctx, run.ID); err != nil || v.By == "" {
 		return v, err
 	}
 	by, err := b.runs.Run(ctx, v.By)
@@ -255,6 +255,6 @@ func (b *runPages) undoes(ctx context.Context, run claybot.Run) (claybot.RunID, 
 }
 
 func (b *runPages) undoRun(r *http.Request) (string, error) {
-	_, err := b.undos.UndoRun(r.Context(), runOf(r), web.User(r))
+	_, err := b.control.UndoRun(r.Context(), runOf(r), web.User(r))
 	return doneUndoing, err
 }

@@ -31,8 +31,8 @@ func NewSystem(s *agentsystem.AgentSystem) System {
 // Backend returns s as the contracts of package web.
 func (s System) Backend() web.Backend {
 	return web.Backend{
-		Agents: s, Control: s, Settings: s.Profiles, Privacy: s.Overview.Answers, Inboxes: s, Reminders: s.Subagents.Reminders, Runs: s, Starter: s, Undos: s,
-		Outbox: s, Questions: s.AgentSystem.Questions.Answers, Files: s, Access: s, Directory: s, System: s,
+		Agents: s, Control: s, Settings: s.Profiles, Privacy: s.Overview.Answers, Inboxes: s, Reminders: s.Subagents.Reminders, Runs: s, Starter: s, RunControl: s,
+		Outbox: s, Questions: s.AgentSystem.Questions.Answers, Files: s, Pairing: s, Grants: s, Directory: s, System: s,
 	}
 }
 
@@ -41,7 +41,7 @@ func (s System) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) 
 	return s.Listings.RunByID(ctx, id)
 }
 
-// UndoRun implements web.Undos.
+// UndoRun implements web.RunControl.
 func (s System) UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error) {
 	a, err := s.Control.UndoRun(ctx, id, by)
 	if no, ok := errors.AsType[agentsystem.NoUndoError](err); ok {
@@ -66,7 +66,7 @@ func (s System) Inbox(ctx context.Context, id claybot.AgentID) (overview.InboxVi
 	return s.Listings.InboxOf(ctx, id)
 }
 
-// Allow implements web.Access.
+// Allow implements web.Grants.
 func (s System) Allow(ctx context.Context, connector, subject string) error {
 	if connector == "nowhere" {
 		return web.Refusal("there is no connector nowhere")
@@ -74,7 +74,7 @@ func (s System) Allow(ctx context.Context, connector, subject string) error {
 	return s.Directory.Allow(ctx, connector, subject)
 }
 
-// Invite implements web.Access.
+// Invite implements web.Pairing.
 func (s System) Invite(ctx context.Context, connector string) (web.Invitation, error) {
 	if connector == "nowhere" {
 		return web.Invitation{}, web.Refusal("nowhere has no pairing links")
@@ -83,7 +83,7 @@ func (s System) Invite(ctx context.Context, connector string) (web.Invitation, e
 	return web.Invitation{Connector: connector, URL: "https://chat.test/?start=" + p.Code, Code: p.Code, Expires: p.Expires}, err
 }
 
-// Revoke implements web.Access.
+// Revoke implements web.Grants.
 func (s System) Revoke(ctx context.Context, connector, subject string) (web.Revoked, error) {
 	if subject == "listed" {
 		return web.Revoked{}, web.Refusal("the list of the configuration lets it in")
