@@ -17,6 +17,7 @@ import (
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/sqlite"
+	"github.com/claybot/claybot/storage/storagetest"
 )
 
 // A place is a sink that remembers what arrived and when a delivery was tried.
@@ -439,7 +440,7 @@ func TestPrunedBacklog(t *testing.T) {
 		_, stop := r.relay(map[string]runs.Sink{"place": p})
 		stop()
 		old := r.ended(5)
-		r.must(r.db.Prune(t.Context(), time.Now().Add(31*24*time.Hour), storage.DefaultRetention()))
+		r.must(r.db.Prune(t.Context(), time.Now().Add(31*24*time.Hour), storagetest.Retention))
 		re, stop := r.relay(map[string]runs.Sink{"place": p})
 		defer stop()
 		l := r.ended(5)

@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/sqlite"
+	"github.com/claybot/claybot/storage/storagetest"
 )
 
 // A tailing is a Watch of events in a goroutine of its own.
@@ -167,7 +168,7 @@ func TestUnknownRun(t *testing.T) {
 func TestPrunedRun(t *testing.T) {
 	r := newRig(t)
 	l := r.ended(10)
-	r.must(r.db.Prune(t.Context(), time.Now().Add(30*24*time.Hour), storage.DefaultRetention()))
+	r.must(r.db.Prune(t.Context(), time.Now().Add(30*24*time.Hour), storagetest.Retention))
 	for _, after := range []int64{0, 5, 10, 11} {
 		if got, err := r.seqs(l.id, after); err != nil || len(got) > 0 {
 			t.Errorf("after %d: got %v, %v", after, got, err)
@@ -186,7 +187,7 @@ func TestPrunedBelowAReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		if last = e.Seq; last == 1 {
-			r.must(r.db.Prune(t.Context(), time.Now().Add(30*24*time.Hour), storage.DefaultRetention()))
+			r.must(r.db.Prune(t.Context(), time.Now().Add(30*24*time.Hour), storagetest.Retention))
 		}
 	}
 	if last < 1 || last > 1000 {

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot/configs"
-	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/storagetest"
 )
 
 func TestDefaultRetention(t *testing.T) {
@@ -12,7 +12,7 @@ func TestDefaultRetention(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := retention(c.Retention), storage.DefaultRetention(); got != want {
-		t.Errorf("the configuration keeps %+v, the store %+v", got, want)
+	if got, want := retention(c.Retention), storagetest.Retention; got != want {
+		t.Errorf("the configuration keeps %+v, the tests of stores %+v", got, want)
 	}
 }
