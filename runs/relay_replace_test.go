@@ -59,6 +59,7 @@ func TestReplace(t *testing.T) {
 		noTime(t)
 		wantSeqs(t, "stays", stays.got(l.id), span(1, 8))
 		wantSeqs(t, "not before the batch of the one before it has ended", now.got(l.id), nil)
+		wantSeqs(t, "it comes, whatever hangs", added.got(l.id), span(5, 8))
 		if was.closed.Load()+gone.closed.Load() != 0 {
 			t.Error("closed during a batch")
 		}

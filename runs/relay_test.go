@@ -77,7 +77,7 @@ func (r *rig) relay(sinks map[string]runs.Sink) (*runs.Relay, func()) {
 
 // working gives a Relay its nodes.
 func working(re *runs.Relay) *runs.Relay {
-	re.Nodes = nodes.NewSet(nodes.Kind[runs.Sink]{Work: re.Work})
+	re.Nodes = nodes.NewSet(nodes.Kind[runs.Sink]{Work: re.Work, Alone: true})
 	return re
 }
 

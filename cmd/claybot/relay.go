@@ -16,6 +16,9 @@ import (
 type relay struct {
 	*runs.Relay
 	made map[string]madeSink // by name; of the reload that is at work
+	// files are all sinks that write files, by path, also of relays that are gone: one that comes for the same file
+	// has the same sink, which ends the last batch of the other one first.
+	files map[string]*jsonlines.Sink
 }
 
 // A madeSink is a sink with the settings that it was made of; those of offSink are zero.
@@ -26,9 +29,9 @@ type madeSink struct {
 
 // newRelay builds the publisher of events to the configured sinks.
 func newRelay(c configs.Config, s *stores, system *agentsystem.AgentSystem) *relay {
-	r := &relay{Relay: &runs.Relay{Store: s.db, Hub: s.hub, Partial: c.RelayPartial(), Log: s.log, Stopped: s.sinkStopped}}
+	r := &relay{Relay: &runs.Relay{Store: s.db, Hub: s.hub, Partial: c.RelayPartial(), Log: s.log, Stopped: s.sinkStopped}, files: make(map[string]*jsonlines.Sink)}
 	r.Sinks = r.sinks(c)
-	r.Nodes = nodes.NewSet(nodes.Kind[runs.Sink]{Work: r.Work})
+	r.Nodes = nodes.NewSet(nodes.Kind[runs.Sink]{Work: r.Work, Alone: true})
 	if s.shared != nil {
 		r.Turn, r.Yield = system.Turn, system.YieldTurn
 	}
@@ -47,7 +50,7 @@ func (r *relay) sinks(c configs.Config) map[string]runs.Sink {
 	for _, x := range c.Telemetry.Relay {
 		is, made := r.made[x.Name]
 		if !made || !reflect.DeepEqual(is.of, x) {
-			is = madeSink{x, newSink(x)}
+			is = madeSink{x, r.newSink(x)}
 		}
 		next[x.Name] = is
 	}
@@ -69,9 +72,12 @@ func (r *relay) sinks(c configs.Config) map[string]runs.Sink {
 }
 
 // newSink makes a sink of its settings.
-func newSink(x configs.Sink) runs.Sink {
+func (r *relay) newSink(x configs.Sink) runs.Sink {
 	if x.File != "" {
-		return jsonlines.New(x.File)
+		if r.files[x.File] == nil {
+			r.files[x.File] = jsonlines.New(x.File)
+		}
+		return r.files[x.File]
 	}
 	return webhook.New(webhook.Config{Name: x.Name, URL: x.URL, Secret: x.Secret.Value()})
 }

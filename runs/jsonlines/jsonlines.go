@@ -22,7 +22,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
@@ -30,24 +29,33 @@ import (
 
 var _ runs.Sink = (*Sink)(nil)
 
-// A Sink appends to one file. It is safe for concurrent use in one process.
+// A Sink appends to one file, one batch at a time. It is safe for concurrent use: relays of one process that have the
+// same file share its Sink, since two would cut short what the other one is writing.
 type Sink struct {
 	path string
 
-	mu   sync.Mutex
-	file *os.File // nil: not open
+	turn chan struct{} // holds a token while file is in use
+	file *os.File      // nil: not open
 }
 
 // New returns a sink for the file at path, whose folder must exist. The file is
 // opened when there is something to write.
-func New(path string) *Sink { return &Sink{path: path} }
+func New(path string) *Sink { return &Sink{path: path, turn: make(chan struct{}, 1)} }
 
-// Close closes the file. A later Publish opens it again.
+// Close closes the file, unless a batch is under way: it is that of another relay, which closes it when it ends. A later
+// Publish opens it again.
 func (s *Sink) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	select {
+	case s.turn <- struct{}{}:
+	default:
+		return nil
+	}
+	defer s.end()
 	return s.close()
 }
+
+// end lets the next batch begin.
+func (s *Sink) end() { <-s.turn }
 
 func (s *Sink) close() error {
 	if s.file == nil {
@@ -71,8 +79,12 @@ func (s *Sink) Publish(ctx context.Context, events []claybot.Event) error {
 		lines.Write(runs.Encode(e))
 		lines.WriteByte('\n')
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("append events to %s: another batch is still under way: %w", s.path, context.Cause(ctx))
+	}
+	defer s.end()
 	for range 3 {
 		if err := s.write(lines.Bytes()); err != nil {
 			_ = s.close() // err says what matters; opening again repairs
