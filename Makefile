@@ -103,7 +103,7 @@ isolation: ## measure how long others wait while the files of one agent are faul
 bench: ## measure the real binary against bare loops; writes docs/BENCHMARKS.md
 	go run ./cmd/claybench
 
-bench-watch: ## measure runs with 200 readers, the pages with 100,000 runs, and 50 kills with readers and sinks
+bench-watch: ## measure runs with 200 readers, the pages with 100,000 runs, and 50 kills with readers and relays
 	go run ./cmd/claybench -watch
 
 bench-growing: ## measure many answers that grow at once on Slack and on Telegram

@@ -192,10 +192,10 @@ type Schedule struct {
 	Heartbeat Heartbeat `key:"heartbeat" class:"narrowing" off:"the heartbeat is off"`
 }
 
-// Telemetry are the settings of metrics, profiles, traces and the relay of events.
+// Telemetry are the settings of metrics, profiles, traces and the relays of events.
 type Telemetry struct {
-	Relay   []Sink `key:"relay" local:"yes" class:"destination" kind:"relay" bad:"zero" off:"no event is sent out"`
-	Metrics bool   `key:"metrics" class:"narrowing" bad:"false" off:"no metrics are served"` // at /metrics
+	Relay   []Relay `key:"relay" local:"yes" class:"destination" kind:"relay" bad:"zero" off:"no event is sent out"`
+	Metrics bool    `key:"metrics" class:"narrowing" bad:"false" off:"no metrics are served"` // at /metrics
 	// MetricsListen is host:port of a listener for metrics alone, without a token, or Off.
 	MetricsListen string `key:"metrics_listen" class:"narrowing" kind:"listen" env:"CLAYBOT_METRICS_LISTEN" bad:"off" off:"the metrics listener is off"`
 	Pprof         bool   `key:"pprof" local:"yes" class:"narrowing" kind:"pprof" env:"CLAYBOT_PPROF" bad:"false" off:"no profiles are served"`

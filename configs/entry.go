@@ -39,7 +39,7 @@ var listKinds = []struct {
 	{"fallback", "model.fallback", reflect.TypeFor[Model](), false},
 	{"search", "web.search", reflect.TypeFor[SearchEngine](), false},
 	{"budget", "budgets", reflect.TypeFor[Budget](), false},
-	{"sink", "relay", reflect.TypeFor[Sink](), true},
+	{"relay", "relay", reflect.TypeFor[Relay](), true},
 }
 
 // EntryKinds returns all kinds with their keys, from the declarations.

@@ -30,12 +30,12 @@ func TestEntry(t *testing.T) {
 		{"mcp", "open", map[string]string{"command": `sh, "a, b`}, "", []string{"command"}},
 		{"mcp", "after", map[string]string{"command": `sh, "a" b`}, "", []string{"command"}},
 		{"dish", "x", nil, "", []string{"kind"}},
-		{"sink", "", map[string]string{"name": "log", "file": "events.jsonl"}, "{name: log, file: events.jsonl}", nil},
+		{"relay", "", map[string]string{"name": "log", "file": "events.jsonl"}, "{name: log, file: events.jsonl}", nil},
 		{"fallback", "", map[string]string{"name": "gpt-5-mini", "provider": "openai", "key": "env:SPARE"}, "{name: gpt-5-mini, provider: openai, key: 'env:SPARE'}", nil},
 		{"search", "", map[string]string{"provider": "brave", "key": "file:brave.key"}, "{provider: brave, key: 'file:brave.key'}", nil},
 		{"budget", "", map[string]string{"per": "all", "every": "day", "usd": "5"}, `{per: all, every: day, usd: "5"}`, nil},
 		{"budget", "", map[string]string{"per": "dish", "tokens": "1000"}, "", []string{"per"}},
-		{"sink", "", nil, "", []string{"name"}},
+		{"relay", "", nil, "", []string{"name"}},
 	} {
 		t.Run(tt.kind+" "+tt.name, func(t *testing.T) {
 			key, value, faults := Entry(tt.kind, tt.name, tt.values)

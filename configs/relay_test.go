@@ -48,7 +48,7 @@ relay:
 
 func TestRelayBroken(t *testing.T) {
 	tests := []struct{ text, want string }{
-		{"relay: x", "want a list of sinks"},
+		{"relay: x", "want a list of relays"},
 		{"rellay:\n  - {name: a, file: f}", "did you mean relay"},
 		{"relay: [x]", "want a group of keys"},
 		{"relay:\n  - {url: 'https://a.example', secret: 'env:S'}", "has no name"},
@@ -82,7 +82,7 @@ func TestRelayBroken(t *testing.T) {
 			t.Errorf("%s: the relay counts as complete", tt.text)
 		}
 		if want := strings.Count(tt.want, "given in line"); len(c.Telemetry.Relay) != want {
-			t.Errorf("%s: %d sinks are left, want %d", tt.text, len(c.Telemetry.Relay), want)
+			t.Errorf("%s: %d relays are left, want %d", tt.text, len(c.Telemetry.Relay), want)
 		}
 	}
 }

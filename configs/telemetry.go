@@ -87,17 +87,17 @@ func sensitive(header string) bool {
 	return false
 }
 
-// A Sink receives every event of every run.
-type Sink struct {
-	Name string `key:"name" kind:"name"` // unique; renaming a sink makes it a new one
-	// URL and Secret are those of a webhook.
+// A Relay is where every event of every run is sent.
+type Relay struct {
+	Name string `key:"name" kind:"name"` // unique; renaming a relay makes it a new one
+	// URL and Secret are those of an HTTP receiver.
 	URL    string `key:"url" kind:"url"`
 	Secret Secret `key:"secret"`
 	// File is where events are appended instead, one JSON object on a line.
 	File string `key:"file" kind:"file path"`
 }
 
-func (s *Sink) fault() string {
+func (s *Relay) fault() string {
 	switch {
 	case s.Name == "":
 		return "has no name"
@@ -111,7 +111,7 @@ func (s *Sink) fault() string {
 	return ""
 }
 
-// RelayPartial reports whether Telemetry.Relay may lack sinks, because a warning is about the relay or about a key
+// RelayPartial reports whether Telemetry.Relay may lack some, because a warning is about the relays or about a key
 // that resembles it.
 func (c Config) RelayPartial() bool {
 	return slices.ContainsFunc(c.Source.Warnings, func(w Warning) bool {
@@ -119,9 +119,9 @@ func (c Config) RelayPartial() bool {
 	})
 }
 
-// SinkOf returns the name of the sink that a warning leaves out: that of its entry in the file, or its place there, such
+// RelayOf returns the name of the relay that a warning leaves out: that of its entry in the file, or its place there, such
 // as relay[1]; empty for another warning.
-func (c Config) SinkOf(w Warning) string {
+func (c Config) RelayOf(w Warning) string {
 	entry, _, _ := strings.Cut(w.Key, ".")
 	at, is := strings.CutPrefix(entry, relayKey+"[")
 	n, err := strconv.Atoi(strings.TrimSuffix(at, "]"))
@@ -137,8 +137,8 @@ func (c Config) SinkOf(w Warning) string {
 
 const relayKey = "relay"
 
-func setRelay(r *reader, at place, n *yaml.Node, relay *[]Sink) {
-	if list, ok := entries(r, at, n, "sink", (*Sink).fault, func(s Sink) string { return s.Name }); ok {
+func setRelay(r *reader, at place, n *yaml.Node, relay *[]Relay) {
+	if list, ok := entries(r, at, n, "relay", (*Relay).fault, func(s Relay) string { return s.Name }); ok {
 		*relay = list
 	}
 }

@@ -1,10 +1,10 @@
 // Package nodes is what is configured, as the nodes of a graph: connectors, schedules, workflows, profiles,
-// models, groups of tools, MCP servers, workspaces, notes, skills and sinks.
+// models, groups of tools, MCP servers, workspaces, notes, skills and relays.
 //
 // A View is what lists, the API and the map show of one: how it does, and what it uses. Orders keep which of
 // them operators have stopped.
 //
-// Those that work by themselves, connectors (schedules are some), MCP servers and sinks, are each a Node of a Set,
+// Those that work by themselves, connectors (schedules are some), MCP servers and relays, are each a Node of a Set,
 // and their life is the same:
 //
 //	state \ call   Configure           Start                Stop        Delete

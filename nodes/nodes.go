@@ -21,7 +21,7 @@ const (
 	Workspace = "workspace"
 	Memory    = "memory" // the notes of agents
 	Skills    = "skills"
-	Relay     = "relay" // a sink of events
+	Relay     = "relay" // of events
 )
 
 var kinds = []string{Connector, Schedule, Flow, Agent, Profile, Model, Tools, MCP, Workspace, Memory, Skills, Relay}

@@ -203,7 +203,7 @@ func (p *publisher) settle() {
 	p.report(func(h *SinkHealth) { h.Error = "" })
 	if p.loud {
 		p.loud = false
-		p.log.Info("sink recovered")
+		p.log.Info("relay recovered")
 	}
 }
 
@@ -362,7 +362,7 @@ func (p *publisher) failed(ctx context.Context, u storage.Unpublished, last int6
 	p.report(func(h *SinkHealth) { h.Error = words(err) })
 	if !p.loud {
 		p.loud = true
-		p.log.Warn("sink failed, retrying", "run", u.Run, "err", err)
+		p.log.Warn("relay failed, retrying", "run", u.Run, "err", err)
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A Sink hands events to something outside.
+// A Sink is the end of a relay of the configuration: it hands events to something outside. What people read calls
+// the whole a relay.
 type Sink interface {
 	// Publish hands on events of one run, in the order of their seq, and
 	// returns nil when all of them have arrived for good. After an error the
@@ -181,7 +182,7 @@ func (r *Relay) keepSettled(ctx context.Context) {
 			continue
 		}
 		if fails++; fails == 1 && ctx.Err() == nil {
-			r.logger().Error("failed to store the names of the sinks", "err", err)
+			r.logger().Error("failed to store the names of the relays", "err", err)
 		}
 		rest(ctx, pauseAfter(fails), nil)
 	}
@@ -215,7 +216,7 @@ func (r *Relay) Work(ctx context.Context, name string, sink Sink, up func()) err
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	p := &publisher{relay: r, name: name, sink: sink, log: r.logger().With("sink", name), over: ctx.Done(), held: make(map[claybot.RunID]*heldRun)}
+	p := &publisher{relay: r, name: name, sink: sink, log: r.logger().With("relay", name), over: ctx.Done(), held: make(map[claybot.RunID]*heldRun)}
 	r.mu.Lock()
 	whole := r.whole
 	if r.working == nil {
@@ -230,12 +231,12 @@ func (r *Relay) Work(ctx context.Context, name string, sink Sink, up func()) err
 	r.mu.Unlock()
 	if c, ok := sink.(io.Closer); ok {
 		if err := c.Close(); err != nil {
-			p.log.Warn("failed to close a sink", "err", err)
+			p.log.Warn("failed to close a relay", "err", err)
 		}
 	}
 	if r.Yield != nil && whole.Err() == nil {
 		if err := r.Yield(whole, SinkClaim(name)); err != nil {
-			p.log.Warn("failed to release the claim of a sink; it stays until this member leaves", "err", err)
+			p.log.Warn("failed to release the claim of a relay; it stays until this member leaves", "err", err)
 		}
 	}
 	return nil

@@ -11,7 +11,7 @@ const (
 	PartConnector     = "%s"
 	PartModel         = "The model %s"
 	PartMCP           = "The MCP server %s"
-	PartSink          = "The event sink %s"
+	PartRelay         = "The relay %s"
 	PartCheck         = "The check “%s”"
 	PartWorkspace     = "The workspace provider %s"
 	PartZone          = "The time zone %s"

@@ -68,7 +68,7 @@ type ConfigValue struct {
 
 // A ConfigEntry is a new entry of a kind.
 type ConfigEntry struct {
-	Name   string            `json:"name,omitempty" doc:"Its name in the file; of a sink, a budget, a fallback or a search engine, leave it out: the list has no names, and that of a sink is a field."`
+	Name   string            `json:"name,omitempty" doc:"Its name in the file; of a relay, a budget, a fallback or a search engine, leave it out: the list has no names, and that of a relay is a field."`
 	Fields map[string]string `json:"fields" doc:"Its values by key, such as token of telegram. A list is a, b or [a, b]. Of a secret, a reference, or the secret itself, which is stored in a file of its own and never shown."`
 }
 

@@ -46,7 +46,7 @@ type MemberView struct {
 	Skew         int64               `json:"skewMs" doc:"How far its clock is ahead of the database's, in milliseconds."`
 	Lease        int64               `json:"leaseMs,omitempty" doc:"Milliseconds without a renewal after which the others take over; omitted if it does not share a database."`
 	Doubt        string              `json:"doubt,omitempty" doc:"A conflict with the configuration of the other members, such as a duplicate name or a different lease."`
-	Claims       []string            `json:"claims" doc:"What only this member does now: connections to platforms, event sinks, repairs."`
+	Claims       []string            `json:"claims" doc:"What only this member does now: connections to platforms, relays, repairs."`
 	Destinations int                 `json:"destinations" doc:"Number of destinations that only this member sends to now."`
 }
 

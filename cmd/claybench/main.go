@@ -8,7 +8,7 @@
 //	claybench -lifecycle N  N random calls that start, stop and configure nodes, with kills; counts what is not as it should be
 //	claybench -flows N    one run of a workflow killed at many nodes, and N runs: their pace and cost, N deliveries sent three times with kills, 10 N runs that wait
 //	claybench -burst N    N subagents at once: time, peak memory, notices
-//	claybench -watch      runs with many readers, the pages with a full store, kills with readers and sinks
+//	claybench -watch      runs with many readers, the pages with a full store, kills with readers and relays
 //	claybench -isolation D  how long others wait while the files of one agent are faulty, in phases of D
 //	claybench -crash-loop   kills in a row, a message that kills the daemon, and too little memory; counts who got no answer
 //	claybench -crash-nodes  kills, freezes, cuts and restarts of three nodes over one PostgreSQL; counts what was lost

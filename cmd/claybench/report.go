@@ -100,7 +100,7 @@ Conditions: %s, %s/%s, %d processors, %s.
 func writeWatchReport(o options, size watchSize, table string) error {
 	text := fmt.Sprintf(`
 The last run of `+"`make bench-watch`"+`. The real binary serves %d agents and
-%d runs; readers, writers, sinks and the model are programs on the same machine,
+%d runs; readers, writers, receivers of relays and the model are programs on the same machine,
 which come in over HTTP on the loopback address with a bearer token. So the
 readers take processor time from the daemon, as they would not elsewhere.
 

@@ -245,7 +245,7 @@ func (k *killing) settle(ctx context.Context) error {
 			rounds = 0
 		}
 		if !pause(ctx, 250*time.Millisecond) {
-			return fmt.Errorf("no rest: %s, sinks %+v: %w", figures, s.Sinks, context.Cause(ctx))
+			return fmt.Errorf("no rest: %s, relays %+v: %w", figures, s.Sinks, context.Cause(ctx))
 		}
 	}
 	return nil
@@ -284,7 +284,7 @@ func (k *killing) judge(ctx context.Context) (err error) {
 	}
 	hook, lines := sinks.sink("webhook", k.sink.got, stored), sinks.sink("file", file, stored)
 	fmt.Printf("watch: %d kills, %d of them with events that were committed and not published; %d runs with %d events\n", k.killed, k.between, len(stored), all)
-	fmt.Printf("watch: %d readers were told %d events: %v; sinks: %v, repeats %d and %d\n", len(k.read), read, &readers, &sinks, hook, lines)
+	fmt.Printf("watch: %d readers were told %d events: %v; relays: %v, repeats %d and %d\n", len(k.read), read, &readers, &sinks, hook, lines)
 	k.report(readers, sinks)
 	k.table.add("events told again to the webhook", float64(hook), "", 0, "")
 	k.table.add("events told again to the file", float64(lines), "", 0, "")
@@ -303,8 +303,8 @@ func (k *killing) report(readers, sinks faults) {
 	k.count("kills, readers: gaps", readers.gaps)
 	k.count("kills, readers: duplicates", readers.doubled)
 	k.count("kills, readers: out of order or altered", readers.disorder+readers.altered)
-	k.count("kills, sinks: lost", sinks.gaps)
-	k.count("kills, sinks: out of order or altered", sinks.disorder+sinks.altered)
+	k.count("kills, relays: lost", sinks.gaps)
+	k.count("kills, relays: out of order or altered", sinks.disorder+sinks.altered)
 }
 
 // sink compares what a sink got with the store: all of it, in order, at least

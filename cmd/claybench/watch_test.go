@@ -45,7 +45,7 @@ func TestWatch(t *testing.T) {
 		"2000 events of one run over SSE, slowest of 2 |",
 		"page /, p99 |", "page /ui/agents/{id}, p99 |", "page /ui/runs/{id} of the long run, p99 |", "page /ui/why?q={message}, p99 |",
 		"gaps | 0.00", "duplicates | 0.00", "out of order | 0.00", "other than in the store | 0.00",
-		"kills, readers: gaps | 0.00", "kills, sinks: lost | 0.00", "events told again to the webhook |",
+		"kills, readers: gaps | 0.00", "kills, relays: lost | 0.00", "events told again to the webhook |",
 	} {
 		if !strings.Contains(string(text), "| "+row) {
 			t.Errorf("there is no row %q", row)

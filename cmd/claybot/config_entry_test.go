@@ -71,7 +71,7 @@ func TestFaultOfEntryAtItsField(t *testing.T) {
 
 // Each of several faults stands at its field.
 func TestFaultsOfEntryAtTheirFields(t *testing.T) {
-	edit := web.ConfigEdit{Kind: "sink", Key: "relay", Fields: map[string]string{"url": "ftp://x", "secret": "y", "name": "!"}}
+	edit := web.ConfigEdit{Kind: "relay", Key: "relay", Fields: map[string]string{"url": "ftp://x", "secret": "y", "name": "!"}}
 	var problem *web.Problem
 	err := ofEntry(edit, &web.Problem{Fields: map[string]string{"value": "nothing was changed: c.yaml:2: relay[1].url: no address\nc.yaml:2: relay[1].secret: want env:NAME"}})
 	if !errors.As(err, &problem) || len(problem.Fields) != 2 || !strings.Contains(problem.Fields["url"], "no address") || problem.Fields["secret"] != "c.yaml:2: relay[1].secret: want env:NAME" {
@@ -149,7 +149,7 @@ func TestEntriesOverTheAPI(t *testing.T) {
 		{nodes.Profile, `{"name":"crm","fields":{"match":"web","max_steps":"7"}}`, "agents.crm", "agents.crm"},
 		{nodes.Connector, `{"name":"crm","fields":{"secret":"` + base64.StdEncoding.EncodeToString(make([]byte, 32)) + `"}}`, "connectors.crm", "connectors.crm"},
 	} {
-		kind := map[string]string{nodes.Relay: "sink", nodes.Connector: "webhook"}[tt.kind]
+		kind := map[string]string{nodes.Relay: "relay", nodes.Connector: "webhook"}[tt.kind]
 		if kind == "" {
 			kind = tt.kind
 		}
@@ -177,6 +177,6 @@ func TestEntriesOverTheAPI(t *testing.T) {
 		t.Errorf("another kind: %s", got)
 	}
 	if got := h.config(400, "DELETE", "/config/relay.gone", "", "", nil); !strings.Contains(got, "there is no key") {
-		t.Errorf("no such sink: %s", got)
+		t.Errorf("no such relay: %s", got)
 	}
 }

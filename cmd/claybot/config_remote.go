@@ -59,8 +59,8 @@ func (f *configFile) here(e *env, next []byte) error {
 		}
 	}
 	for _, s := range after.Telemetry.Relay {
-		if s.File != "" && !slices.ContainsFunc(before.Telemetry.Relay, func(x configs.Sink) bool { return x.File == s.File }) {
-			return onMachine("relay", "A sink that writes a file cannot be added on the page")
+		if s.File != "" && !slices.ContainsFunc(before.Telemetry.Relay, func(x configs.Relay) bool { return x.File == s.File }) {
+			return onMachine("relay", "A relay that writes a file cannot be added on the page")
 		}
 	}
 	return f.references(next)

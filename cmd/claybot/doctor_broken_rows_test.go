@@ -257,6 +257,6 @@ var brokenAnswers = []brokenSetup{
 	}, code: "model-no-list", says: "404", next: "model.base_url"},
 	{name: "a server of a model that does not run", flags: online, env: map[string]string{"OPENAI_API_KEY": "sk-FAKE", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, code: "model-unreachable", says: "127.0.0.1:1", next: "model.base_url", chat: sameCause},
 	{name: "an MCP server that does not run", flags: online, file: "mcp: {notes: {url: 'http://127.0.0.1:1/s/FAKE-secret/mcp'}}\n", code: "mcp-failing", says: "connect", next: "mcp", chat: sameCause},
-	{name: "a sink that does not run", flags: online, env: map[string]string{"HOOK": "FAKE-secret"}, file: "relay: [{name: crm, url: 'http://127.0.0.1:1/hook/FAKE-path', secret: 'env:HOOK'}]\n", code: "sink-failing", says: "127.0.0.1:1 does not answer", next: "look at its address"},
-	{name: "a collector that does not run", flags: online, file: "otlp: {endpoint: 'http://127.0.0.1:1'}\n", code: "sink-failing", says: "127.0.0.1:1 does not answer", next: "look at its address"},
+	{name: "a relay whose receiver does not run", flags: online, env: map[string]string{"HOOK": "FAKE-secret"}, file: "relay: [{name: crm, url: 'http://127.0.0.1:1/hook/FAKE-path', secret: 'env:HOOK'}]\n", code: "relay-failing", says: "127.0.0.1:1 does not answer", next: "look at its address"},
+	{name: "a collector that does not run", flags: online, file: "otlp: {endpoint: 'http://127.0.0.1:1'}\n", code: "relay-failing", says: "127.0.0.1:1 does not answer", next: "look at its address"},
 }

@@ -171,7 +171,7 @@ var doctorCodes = []doctorCode{
 	{"parking-full", "too many messages wait for agents that cannot be used", "mend what the log names, or drop the messages of an agent with: claybot parked drop", false},
 	{"agent-unusable", "the files of an agent cannot be used", "list its waiting messages with: claybot parked", false},
 	{"check-failing", "a check of the daemon failed", "read its log: claybot service logs, or the output of claybot serve", inChats},
-	{"sink-failing", "a sink of events, or the collector of traces, does not take them", "look at its address in the configuration, and whether its server runs; claybot status shows what waits for it", inChats},
+	{"relay-failing", "the receiver of a relay or the collector of traces takes nothing", "look at its address in the configuration, and whether its server runs; claybot status shows what waits for it", inChats},
 	{"node-stopped", "an operator has stopped a part of claybot", "", false},
 	{"restart-pending", "a setting waits for a restart", "restart claybot: claybot stop, then claybot serve; a service with: claybot service restart", false},
 	{"skills-missing", "the folder of skills does not exist", "make the folder, or name another one: claybot config set skills_dir DIR", false},

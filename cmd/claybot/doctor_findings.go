@@ -60,11 +60,11 @@ func (d *daemon) findings(st overview.Status) []overview.Finding {
 	d.serverFindings(l)
 	d.stoppedFindings(l)
 	for _, x := range st.Sinks {
-		switch part := (texts.Part{Kind: texts.PartSink, Name: x.Name}); {
+		switch part := (texts.Part{Kind: texts.PartRelay, Name: x.Name}); {
 		case x.Error != "":
-			l.wrong("sink "+x.Name, part, overview.LevelWarning, "sink-failing", sinkLine(x), "")
+			l.wrong("relay "+x.Name, part, overview.LevelWarning, "relay-failing", relayLine(x), "")
 		case !x.Standby && x.Stopped == "" && x.Success != 0:
-			l.works("sink "+x.Name, part)
+			l.works("relay "+x.Name, part)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(st.Checks)) {

@@ -28,7 +28,7 @@ type serviceQuestion struct {
 }
 
 // services asks the platforms what else is silent, and with --online the platforms, the models, the MCP
-// servers and the sinks of events, with the credentials of the configuration. It asks all at once, and
+// servers and the relays of events, with the credentials of the configuration. It asks all at once, and
 // asking bounds all of it. It takes nothing from them and changes nothing there.
 func (d *doctor) services(ctx context.Context) bool {
 	all := d.platformQuestions()
@@ -39,8 +39,8 @@ func (d *doctor) services(ctx context.Context) bool {
 		if len(d.config.Tools.MCP) > 0 {
 			all = append(all, serviceQuestion{"MCP servers", func(ctx context.Context, d *doctor) { d.askServers(ctx) }})
 		}
-		for what, address := range sinksOf(d.config) {
-			all = append(all, serviceQuestion{what, func(ctx context.Context, d *doctor) { d.askSink(ctx, address) }})
+		for what, address := range receiversOf(d.config) {
+			all = append(all, serviceQuestion{what, func(ctx context.Context, d *doctor) { d.askReceiver(ctx, address) }})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b serviceQuestion) int { return strings.Compare(a.what, b.what) })
@@ -88,12 +88,12 @@ func (d *doctor) platformQuestions() (all []serviceQuestion) {
 	return all
 }
 
-// sinksOf are the addresses of the webhooks that take events, and of the collector of traces.
-func sinksOf(c configs.Config) map[string]string {
+// receiversOf are the addresses of relays of events, and of the collector of traces.
+func receiversOf(c configs.Config) map[string]string {
 	all := make(map[string]string)
 	for _, x := range c.Telemetry.Relay {
 		if x.URL != "" {
-			all["sink "+x.Name] = x.URL
+			all["relay "+x.Name] = x.URL
 		}
 	}
 	if at := c.Telemetry.OTLP.Endpoint; at != "" {
@@ -102,19 +102,19 @@ func sinksOf(c configs.Config) map[string]string {
 	return all
 }
 
-// askSink asks a sink whether its server is there.
-func (d *doctor) askSink(ctx context.Context, address string) {
-	answer, err := sinkAnswer(ctx, address)
+// askReceiver asks a receiver whether its server is there.
+func (d *doctor) askReceiver(ctx context.Context, address string) {
+	answer, err := receiverAnswer(ctx, address)
 	if err != nil {
-		d.warn("sink-failing", err.Error(), "")
+		d.warn("relay-failing", err.Error(), "")
 		return
 	}
 	d.ok(answer)
 }
 
-// sinkAnswer asks a sink for its headers alone, without a credential and without an event. Any answer shows
+// receiverAnswer asks a receiver for its headers alone, without a credential and without an event. Any answer shows
 // that its server is there.
-func sinkAnswer(ctx context.Context, address string) (string, error) {
+func receiverAnswer(ctx context.Context, address string) (string, error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
 	if err != nil {
 		return "", errors.New("its address is not valid")

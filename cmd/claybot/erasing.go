@@ -202,7 +202,7 @@ func (o operator) stays(p storage.Person) []string {
 		"usage and cost in totals, without texts",
 		"the ids of messages, until retention.runs, so that a message that the platform delivers again does not run",
 		"what they wrote in groups whose members share an agent: delete that agent to erase its conversation",
-		"notes that agents share with everyone, and what claybot has sent to the platform, to models, tools and sinks",
+		"notes that agents share with everyone, and what claybot has sent to the platform, to models, tools and relays",
 	}
 	if !c.Storage.Shared() && c.Storage.Copies > 0 {
 		all = append(all, fmt.Sprintf("copies of the database in %s, of which the last one from before is replaced after %s", copiesDir, count(c.Storage.Copies, "day")))

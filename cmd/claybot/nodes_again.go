@@ -25,7 +25,7 @@ func (d *daemon) restart(ctx context.Context, k nodes.Key) (web.NodeDone, error)
 		text = " is started anew; claybot nodes shows whether it connects."
 	case nodes.Relay:
 		d.listeners.relay.Retry()
-		text = " is tried again now, and so are the other sinks that wait after a failure."
+		text = " is tried again now, and so are the other relays that wait after a failure."
 	case nodes.Model:
 		d.renewModel(k.Name)
 		text = " is started anew: the next call asks all of its routes and keys, also those that rest after a failure."
@@ -74,7 +74,7 @@ func restartFor(n nodes.View) string {
 	return ""
 }
 
-// failedTests are the tests of connectors and sinks that have failed since these last worked. Other kinds
+// failedTests are the tests of connectors and relays that have failed since these last worked. Other kinds
 // have states that know it. The zero value is ready for use.
 type failedTests struct {
 	mu  sync.Mutex

@@ -120,7 +120,7 @@ func TestTriedMeanwhile(t *testing.T) {
 // A failed test holds until the node works again.
 func TestFailedTests(t *testing.T) {
 	refused := &connectors.PermanentError{Err: errors.New("refused")}
-	connector, sink := nodes.View{Key: nodes.Key{Kind: nodes.Connector, Name: "x"}}, nodes.View{Key: nodes.Key{Kind: nodes.Relay, Name: "x"}}
+	connector, relay := nodes.View{Key: nodes.Key{Kind: nodes.Connector, Name: "x"}}, nodes.View{Key: nodes.Key{Kind: nodes.Relay, Name: "x"}}
 	before, after := time.Time{}, time.Now().Add(time.Hour)
 	var all failedTests
 	state := func(n nodes.View, worked time.Time) string {
@@ -139,19 +139,19 @@ func TestFailedTests(t *testing.T) {
 		{connector, nil, before, nodes.Running},
 		{connector, errors.New("nothing is known"), before, nodes.Running},
 		{connector, refused, after, nodes.Running},
-		{sink, errors.New("no answer"), before, nodes.Failed},
-		{sink, nil, before, nodes.Running},
+		{relay, errors.New("no answer"), before, nodes.Failed},
+		{relay, nil, before, nodes.Running},
 	} {
 		all.note(step.n, step.err)
 		if got := state(step.n, step.worked); got != step.want {
 			t.Errorf("%s is %s after %v, want %s", step.n.Key, got, step.err, step.want)
 		}
 	}
-	all.note(sink, errors.New("no answer"))
-	stopped := sink
+	all.note(relay, errors.New("no answer"))
+	stopped := relay
 	stopped.State = nodes.Stopped
 	if all.settle(&stopped, before); stopped.State != nodes.Stopped {
-		t.Errorf("a stopped sink is %s", stopped.State)
+		t.Errorf("a stopped relay is %s", stopped.State)
 	}
 }
 

@@ -35,14 +35,14 @@ func TestModelNodesOf(t *testing.T) {
 
 // The status names each node that is stopped, also where the words about two are the same, and repeats no row.
 func TestAdviceRows(t *testing.T) {
-	rows := [][]string{{"sink log", "up to date: down"}, {"cron", "stopped by ann; start it: claybot nodes start cron"}}
+	rows := [][]string{{"relay log", "up to date: down"}, {"cron", "stopped by ann; start it: claybot nodes start cron"}}
 	all := []overview.Finding{
-		{What: "sink log", Text: "down", Next: "start it", Code: "x"},
+		{What: "relay log", Text: "down", Next: "start it", Code: "x"},
 		{What: "cron", Text: "stopped by ann", Next: "start it: claybot nodes start cron", Code: "x"},
 		{What: "tools/web", Text: "stopped at noon", Next: "start it", Code: "x"},
 		{What: "tools/files", Text: "stopped at noon"},
 	}
-	want := [][]string{{"sink log", "up to date: down"}, {"cron", "stopped by ann"}, {"", "→ sink log: start it [x]"}, {"", "→ cron: start it: claybot nodes start cron [x]"}, {"tools/web", "stopped at noon"}, {"", "→ tools/web: start it [x]"}, {"tools/files", "stopped at noon"}}
+	want := [][]string{{"relay log", "up to date: down"}, {"cron", "stopped by ann"}, {"", "→ relay log: start it [x]"}, {"", "→ cron: start it: claybot nodes start cron [x]"}, {"tools/web", "stopped at noon"}, {"", "→ tools/web: start it [x]"}, {"tools/files", "stopped at noon"}}
 	if got := adviceRows(rows, all); !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("got %q", got)
 	}

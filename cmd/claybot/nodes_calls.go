@@ -182,7 +182,7 @@ func (d *daemon) test(ctx context.Context, n nodes.View) (done web.NodeDone, err
 		err = d.tooling.workspaces.manager.Check(ctx, n.Name)
 		done.Text = "workspaces can be opened"
 	case nodes.Relay:
-		done.Text, err = sinkAnswer(ctx, sinksOf(*d.config.Load())["sink "+n.Name])
+		done.Text, err = receiverAnswer(ctx, receiversOf(*d.config.Load())["relay "+n.Name])
 	default:
 		v, verifies := d.configured(n.Name).(connectors.Verifier)
 		if !verifies { // it went just now
@@ -269,8 +269,8 @@ func (d *daemon) orderOf(name string) *nodes.Order {
 	return d.stores.orders.Stopped(keyOfConnector(name))
 }
 
-// sinkStopped returns why an operator has stopped a sink of events; empty: none has.
-func (s *stores) sinkStopped(name string) string {
+// relayStopped returns why an operator has stopped a relay of events; empty: none has.
+func (s *stores) relayStopped(name string) string {
 	return s.nodeStopped(nodes.Key{Kind: nodes.Relay, Name: name})
 }
 

@@ -116,7 +116,7 @@ func (h *nodeHandler) WithGroup(name string) slog.Handler {
 
 // nodeAttrs are the attributes that name nodes, with what makes keys of their values.
 var nodeAttrs = map[string]func(name string) nodes.Key{
-	"connector": keyOfConnector, "server": ofKind(nodes.MCP), "sink": ofKind(nodes.Relay), "flow": ofKind(nodes.Flow), "profile": ofKind(nodes.Profile), "model": ofKind(nodes.Model),
+	"connector": keyOfConnector, "server": ofKind(nodes.MCP), "relay": ofKind(nodes.Relay), "flow": ofKind(nodes.Flow), "profile": ofKind(nodes.Profile), "model": ofKind(nodes.Model),
 	"node": func(name string) nodes.Key {
 		kind, name, _ := strings.Cut(name, "/")
 		return nodes.Key{Kind: kind, Name: name}

@@ -38,7 +38,7 @@ func (d nodeDesk) Nodes(ctx context.Context) ([]nodes.View, error) {
 			n.State, n.Text = nodes.Failed, s.Error
 		}
 		n.Can = []string{nodes.Restart}
-		if sinksOf(*c)["sink "+s.Name] != "" {
+		if receiversOf(*c)["relay "+s.Name] != "" {
 			n.Can = append(n.Can, nodes.Test)
 		}
 		d.tests.settle(&n, s.Success.Time())

@@ -40,28 +40,28 @@ func TestAddNodeOnThePage(t *testing.T) {
 		}
 		return g.send("POST", "/ui/nodes/add", "application/x-www-form-urlencoded", form.Encode())
 	}
-	if code, body := add("sink", "f.name", "first", "f.file", "other.jsonl"); code != http.StatusBadRequest || !strings.Contains(body, `"f.name":`) || !strings.Contains(body, "was given in line") {
+	if code, body := add("relay", "f.name", "first", "f.file", "other.jsonl"); code != http.StatusBadRequest || !strings.Contains(body, `"f.name":`) || !strings.Contains(body, "was given in line") {
 		t.Errorf("a name that is taken: %d %s", code, body)
 	}
-	if code, body := add("sink", "f.name", "audit"); code != http.StatusBadRequest || !strings.Contains(body, "either url or file") {
+	if code, body := add("relay", "f.name", "audit"); code != http.StatusBadRequest || !strings.Contains(body, "either url or file") {
 		t.Errorf("no file: %d %s", code, body)
 	}
-	if code, body := add("sink", "f.name", "hook", "f.url", "ftp://x", "f.secret", "FAKE-secret-for-tests-only"); code != http.StatusBadRequest || !strings.Contains(body, `"f.url":`) {
+	if code, body := add("relay", "f.name", "hook", "f.url", "ftp://x", "f.secret", "FAKE-secret-for-tests-only"); code != http.StatusBadRequest || !strings.Contains(body, `"f.url":`) {
 		t.Errorf("a wrong address: %d %s", code, body)
 	}
 	before := read()
 	for what, fields := range map[string][]string{
-		"a file":                  {"sink", "f.name", "audit", "f.file", "audit.jsonl"},
+		"a file":                  {"relay", "f.name", "audit", "f.file", "audit.jsonl"},
 		"a program here":          {"mcp", "key", "shell", "f.command", "/bin/sh", "f.where", "host"},
-		"a secret of the machine": {"sink", "f.name", "audit", "f.url", "https://audit.example.org", "f.secret", "file:/etc/hostname"},
-		"a variable":              {"sink", "f.name", "audit", "f.url", "https://audit.example.org", "f.secret", "env:HOME"},
+		"a secret of the machine": {"relay", "f.name", "audit", "f.url", "https://audit.example.org", "f.secret", "file:/etc/hostname"},
+		"a variable":              {"relay", "f.name", "audit", "f.url", "https://audit.example.org", "f.secret", "env:HOME"},
 	} {
 		if code, body := add(fields[0], fields[1:]...); code != http.StatusForbidden || read() != before {
 			t.Errorf("%s: %d %s\n%s", what, code, body, read())
 		}
 	}
-	if code, body := add("sink", "f.name", "audit", "f.url", "https://audit.example.org", "f.secret", "FAKE-secret-for-tests-only"); code != http.StatusNoContent || !strings.HasPrefix(read(), before+"  - {name: audit, url: 'https://audit.example.org', secret: 'file:claybot.secrets/") {
-		t.Errorf("a sink: %d %s\n%s", code, body, read())
+	if code, body := add("relay", "f.name", "audit", "f.url", "https://audit.example.org", "f.secret", "FAKE-secret-for-tests-only"); code != http.StatusNoContent || !strings.HasPrefix(read(), before+"  - {name: audit, url: 'https://audit.example.org', secret: 'file:claybot.secrets/") {
+		t.Errorf("a relay: %d %s\n%s", code, body, read())
 	}
 	if code, body := add("mcp", "key", "files", "f.command", "nonesuch, --root"); code != http.StatusNoContent || !strings.Contains(read(), "mcp:\n  files: {command: [nonesuch, --root]}\n") {
 		t.Errorf("an MCP server: %d %s\n%s", code, body, read())
@@ -103,7 +103,7 @@ func TestAddNodeOnThePage(t *testing.T) {
 	form := url.Values{"kind": {"mcp"}, "version": {version()}, "key": {"files"}, "f.command": {"nonesuch"}}
 	g.http = new(http.Client)
 	away := []string{"Authorization", "Bearer " + token}
-	if _, page := g.send("GET", "/ui/nodes/add", "", "", away...); !strings.Contains(page, "kind=webhook") || strings.Contains(page, "kind=mcp") || strings.Contains(page, "kind=sink") {
+	if _, page := g.send("GET", "/ui/nodes/add", "", "", away...); !strings.Contains(page, "kind=webhook") || strings.Contains(page, "kind=mcp") || strings.Contains(page, "kind=relay") {
 		t.Errorf("a token is offered other kinds: %d %s", code, page)
 	}
 	if code, body := g.send("POST", "/ui/nodes/add", "application/x-www-form-urlencoded", form.Encode(), away...); code != http.StatusForbidden || strings.Contains(read(), "nonesuch") {
@@ -150,13 +150,13 @@ func TestRemoveNodeOnThePage(t *testing.T) {
 		t.Errorf("a key: %d %s\n%s", code, body, read())
 	}
 	if code, body := remove("relay", "second", "relay.second"); code != http.StatusNoContent || read() != strings.Replace(text, "  - {name: second, url: 'http://127.0.0.1:1', secret: 'file:claybot.secrets/second'}\n", "", 1) {
-		t.Errorf("a sink: %d %s\n%s", code, body, read())
+		t.Errorf("a relay: %d %s\n%s", code, body, read())
 	}
 	if code, body := remove("relay", "first", "relay.first"); code != http.StatusNoContent || strings.Contains(read(), "relay") {
-		t.Errorf("the last sink: %d %s\n%s", code, body, read())
+		t.Errorf("the last relay: %d %s\n%s", code, body, read())
 	}
 	if code, body := g.send("POST", "/ui/config/revert?n=2", "application/x-www-form-urlencoded", ""); code != http.StatusForbidden || !strings.Contains(body, "claybot config revert 2") {
-		t.Errorf("undo of a sink that writes a file: %d %s", code, body)
+		t.Errorf("undo of a relay that writes a file: %d %s", code, body)
 	}
 	cmd := exec.Command("claybot", "config", "revert", "2")
 	cmd.Dir, cmd.Env = g.dir, g.env

@@ -33,7 +33,7 @@ func (d nodeDesk) unmade(c *configs.Config, all []nodes.View) (list []nodes.View
 
 // entryOf is the node of an entry that a warning switches off or leaves out; the zero Key for another warning.
 func entryOf(c *configs.Config, w configs.Warning) (k nodes.Key) {
-	if name := c.SinkOf(w); name != "" && !w.Advice() {
+	if name := c.RelayOf(w); name != "" && !w.Advice() {
 		return nodes.Key{Kind: nodes.Relay, Name: name}
 	}
 	for group, kind := range map[string]string{"connectors.": nodes.Connector, "mcp.": nodes.MCP} {
@@ -53,7 +53,7 @@ func whatOf(k nodes.Key) string {
 	case nodes.MCP:
 		return "MCP server " + k.Name
 	case nodes.Relay:
-		return "sink " + k.Name
+		return "relay " + k.Name
 	}
 	return k.String()
 }

@@ -82,7 +82,7 @@ func TestAdvise(t *testing.T) {
 		{Key: nodes.Key{Kind: nodes.Connector, Name: "c"}, State: nodes.Stopped, Text: "stopped; start it"},
 		{Key: nodes.Key{Kind: nodes.Relay, Name: "r"}, State: nodes.Running},
 	}
-	advise(all, []overview.Finding{{What: "MCP server a", Next: "install it"}, {What: "model m", Next: "set a key"}, {What: "c", Next: "start it"}, {What: "sink r", Next: "look"}})
+	advise(all, []overview.Finding{{What: "MCP server a", Next: "install it"}, {What: "model m", Next: "set a key"}, {What: "c", Next: "start it"}, {What: "relay r", Next: "look"}})
 	for i, want := range []string{"install it", "set a key", "", ""} {
 		if all[i].Next != want {
 			t.Errorf("%s: %q, want %q", all[i].Key, all[i].Next, want)

@@ -12,7 +12,7 @@ import (
 	"github.com/claybot/claybot/runs/webhook"
 )
 
-// A relay is the publisher of events, with its sinks as they were made.
+// A relay is the publisher of events, with the sinks of the configured relays as they were made.
 type relay struct {
 	*runs.Relay
 	made map[string]madeSink // by name; of the reload that is at work
@@ -23,13 +23,13 @@ type relay struct {
 
 // A madeSink is a sink with the settings that it was made of; those of offSink are zero.
 type madeSink struct {
-	of   configs.Sink
+	of   configs.Relay
 	sink runs.Sink
 }
 
 // newRelay builds the publisher of events to the configured sinks.
 func newRelay(c configs.Config, s *stores, system *agentsystem.AgentSystem) *relay {
-	r := &relay{Relay: &runs.Relay{Store: s.db, Hub: s.hub, Partial: c.RelayPartial(), Log: s.log, Stopped: s.sinkStopped}, files: make(map[string]*jsonlines.Sink)}
+	r := &relay{Relay: &runs.Relay{Store: s.db, Hub: s.hub, Partial: c.RelayPartial(), Log: s.log, Stopped: s.relayStopped}, files: make(map[string]*jsonlines.Sink)}
 	r.Sinks = r.sinks(c)
 	r.Nodes = nodes.NewSet(nodes.Kind[runs.Sink]{Work: r.Work, Alone: true})
 	if s.shared != nil {
@@ -72,7 +72,7 @@ func (r *relay) sinks(c configs.Config) map[string]runs.Sink {
 }
 
 // newSink makes a sink of its settings.
-func (r *relay) newSink(x configs.Sink) runs.Sink {
+func (r *relay) newSink(x configs.Relay) runs.Sink {
 	if x.File != "" {
 		if r.files[x.File] == nil {
 			r.files[x.File] = jsonlines.New(x.File)

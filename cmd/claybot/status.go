@@ -38,7 +38,7 @@ func (c statusCmd) Run(e *env) error {
 			rows = append(rows, []string{x.Name, connectorLine(x)})
 		}
 		for _, x := range st.Sinks {
-			rows = append(rows, []string{"sink " + x.Name, sinkLine(x)})
+			rows = append(rows, []string{"relay " + x.Name, relayLine(x)})
 		}
 		for _, what := range slices.Sorted(maps.Keys(st.Checks)) {
 			rows = append(rows, []string{"check " + what, checkLine(st.Checks[what])})
@@ -159,7 +159,7 @@ func faultRows(st overview.Status) (rows [][]string) {
 	return rows
 }
 
-func sinkLine(s runs.SinkHealth) string {
+func relayLine(s runs.SinkHealth) string {
 	line := "up to date"
 	if s.Backlog > 0 {
 		line = count(s.Backlog, "run") + " behind"

@@ -46,7 +46,7 @@ const (
 
 // Config of a Sink.
 type Config struct {
-	Name   string        // of the sink, for errors
+	Name   string        // of the relay, for errors
 	URL    string        // http or https, without user and password
 	Secret string        // shared with the receiver; 32 random bytes are good
 	Within time.Duration // for one request; 0: 10 s
@@ -153,7 +153,7 @@ func (s *Sink) judge(resp *http.Response) error {
 		e.Text += "; check that both sides have the same secret"
 	case http.StatusNotFound, http.StatusGone:
 		e.Refused = true
-		e.Text += "; check the address, or take the sink out of the configuration"
+		e.Text += "; check the address, or take the relay out of the configuration"
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		e.Refused, e.Batch = true, true
 		e.Text += "; it does not accept these events"
@@ -165,7 +165,7 @@ func (s *Sink) judge(resp *http.Response) error {
 }
 
 func (s *Sink) fault(text string) *runs.SinkError {
-	return &runs.SinkError{Text: "webhook " + s.cfg.Name + ": " + text}
+	return &runs.SinkError{Text: "relay " + s.cfg.Name + ": " + text}
 }
 
 func encode(events []claybot.Event) []byte {

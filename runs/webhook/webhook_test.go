@@ -141,7 +141,7 @@ func TestRefusals(t *testing.T) {
 		if e.Batch != strings.Contains(e.Text, "these events") {
 			t.Errorf("%d: batch %v", tt.code, e.Batch)
 		}
-		if e.Refused != tt.refused || e.After != tt.after || !strings.Contains(e.Text, tt.text) || !strings.HasPrefix(e.Text, "webhook audit: ") {
+		if e.Refused != tt.refused || e.After != tt.after || !strings.Contains(e.Text, tt.text) || !strings.HasPrefix(e.Text, "relay audit: ") {
 			t.Errorf("%d %q: got %+v", tt.code, tt.header, e)
 		}
 		noSecrets(t, err, rc.URL)

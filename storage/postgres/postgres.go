@@ -351,7 +351,7 @@ func (db *DB) RenewMember(ctx context.Context, n storage.Member, ttl time.Durati
 		}
 		if db.sinksDue(alive) {
 			if lerr := db.loadSinks(ctx); lerr != nil {
-				db.log.Debug("failed to look for sinks, retrying", "err", lerr)
+				db.log.Debug("failed to look for relays, retrying", "err", lerr)
 			}
 		}
 		if len(alive) > 1 {

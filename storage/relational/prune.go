@@ -26,7 +26,7 @@ func (db upkeep) Prune(ctx context.Context, at time.Time, keep storage.Retention
 	var lost unheard
 	defer func() {
 		if lost.runs > 0 {
-			db.log.Warn("events were removed of which a sink was never told", "runs", lost.runs, "events", lost.events)
+			db.log.Warn("events were removed of which a relay was never told", "runs", lost.runs, "events", lost.events)
 		}
 	}()
 	before := func(d time.Duration) claybot.Time { return claybot.At(at.Add(-d)) }

@@ -10,7 +10,7 @@ import (
 )
 
 // errNoName refuses a sink without a name.
-var errNoName = errors.New("a sink has no name")
+var errNoName = errors.New("a relay has no name")
 
 // LoadSinks lists the sinks that get events.
 func LoadSinks(c *Conn) (names []string, err error) {
@@ -22,7 +22,7 @@ func LoadSinks(c *Conn) (names []string, err error) {
 // names those that it has at each start.
 func (db relays) Sinks(ctx context.Context, forget bool, names ...string) error {
 	err := db.update(ctx, func(c *Conn) error { return nameSinks(c, forget, names) })
-	return failed(err, "sinks")
+	return failed(err, "relays")
 }
 
 func nameSinks(c *Conn, forget bool, names []string) error {
@@ -87,7 +87,7 @@ func (db relays) Backlog(ctx context.Context, sink string, limit int) ([]storage
 	list, err := selectAll(ctx, db, func(r Row) storage.Unpublished {
 		return storage.Unpublished{Run: claybot.RunID(r.Str(0)), After: r.Int(1), Since: claybot.Time(r.Int(2))}
 	}, backlogQuery, sink, limit)
-	return result(list, err, "backlog of sink %s", sink)
+	return result(list, err, "backlog of relay %s", sink)
 }
 
 // Published implements storage.Relays. A sink or run that is not known changes
@@ -96,7 +96,7 @@ func (db relays) Backlog(ctx context.Context, sink string, limit int) ([]storage
 // must bear anyway.
 func (db relays) Published(ctx context.Context, sink string, run claybot.RunID, seq int64) error {
 	err := db.updateLightly(ctx, func(c *Conn) error { return savePublished(c, sink, run, seq) })
-	return failed(err, "published to sink %s, run %s", sink, run)
+	return failed(err, "published to relay %s, run %s", sink, run)
 }
 
 func savePublished(c *Conn, sink string, id claybot.RunID, seq int64) error {

@@ -39,7 +39,7 @@ func (c configuration) operations() []operation {
 			return c.ChangeConfig(r.Context(), web.ConfigEdit{Key: r.PathValue("key"), Value: &in.Value, Secret: in.Secret, By: web.User(r), Version: version})
 		}),
 		takes(http.StatusOK, op("addConfigEntry", web.Admin, "POST /config/entries/{kind}", "Add an entry, such as a connector, to the configuration file and apply it.").query(match).
-			explained("The kinds are telegram, slack, discord, webhook, mcp, profile, fallback, search, budget and sink. The entry is one change, which its history undoes. One that is not valid is refused, with what is wrong by field."), func(r *http.Request, in web.ConfigEntry) (web.ConfigChanged, error) {
+			explained("The kinds are telegram, slack, discord, webhook, mcp, profile, fallback, search, budget and relay. The entry is one change, which its history undoes. One that is not valid is refused, with what is wrong by field."), func(r *http.Request, in web.ConfigEntry) (web.ConfigChanged, error) {
 			version, err := ifMatch(r)
 			if err != nil {
 				return web.ConfigChanged{}, err

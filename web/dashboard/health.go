@@ -149,7 +149,7 @@ func verdict(s overview.Status, found []finding) finding {
 		when(model == "warn", "warn", healthNoModel),
 		counted(states["warn"], "warn", healthPartly, healthPartlyMany),
 		counted(down, "warn", healthServer, healthServers),
-		counted(lagging, "warn", healthSink, healthSinks),
+		counted(lagging, "warn", healthRelay, healthRelays),
 		counted(len(advice)-halted, "warn", healthPart, healthParts),
 		counted(halted, "warn", healthHalted, healthHaltedMany),
 		counted(s.Outbox[claybot.SendFailed], "warn", healthLost, healthLostMany),

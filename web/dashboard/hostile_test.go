@@ -445,12 +445,12 @@ func TestHealthSinks(t *testing.T) {
 	}
 	v := viewHealth(viewer{web.Read}, overview.Status{OutsideStatus: overview.OutsideStatus{Model: overview.ModelStatus{Name: "m"}, Sinks: sinks}})
 	html := rendered(t, b, pageCase{"health", "main", v})
-	for _, want := range []string{"1 event sink does not accept events.", "events of 2 runs, oldest from <time", "no route to host", "stopped by boss", "none since the start"} {
+	for _, want := range []string{"1 relay has failed and retries.", "events of 2 runs, oldest from <time", "no route to host", "stopped by boss", "none since the start"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("health does not say %q", want)
 		}
 	}
-	if html := rendered(t, b, pageCase{"health", "main", viewHealth(viewer{web.Read}, overview.Status{})}); strings.Contains(html, "health-sinks") {
+	if html := rendered(t, b, pageCase{"health", "main", viewHealth(viewer{web.Read}, overview.Status{})}); strings.Contains(html, "health-relays") {
 		t.Error("a daemon without receivers shows some")
 	}
 }

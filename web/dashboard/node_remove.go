@@ -38,7 +38,7 @@ func removalOf(c web.ConfigView, n nodes.View) (r nodeRemoval) {
 		r.Away = fmt.Sprintf(nodeSetAway, strings.Join(away, ", "))
 	}
 	if r.Loses = undo; n.Kind == nodes.Relay {
-		r.Loses = nodeRemoveSink + " " + undo
+		r.Loses = nodeRemoveRelay + " " + undo
 	}
 	return r
 }

@@ -41,7 +41,7 @@ func TestRemovalOf(t *testing.T) {
 	}
 }
 
-// The question says what is lost: events that wait for a sink, and what the history cannot bring back.
+// The question says what is lost: events that wait for a relay, and what the history cannot bring back.
 func TestRemovalLoses(t *testing.T) {
 	for _, tt := range []struct {
 		kind, value, origin string

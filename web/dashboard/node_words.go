@@ -17,7 +17,7 @@ const (
 
 	nodeSetAway = "Set by %s: remove it there, on the machine of claybot, and restart claybot."
 
-	nodeRemoveSink  = "Events that wait for it are forgotten."
+	nodeRemoveRelay = "Events that wait for it are forgotten."
 	nodeRemoveUndo  = "The history of the settings undoes it."
 	nodeRemoveFinal = "This cannot be undone: %s has a secret, such as an address, which the history does not keep."
 
@@ -29,7 +29,7 @@ var kindWords = map[string]string{
 	"telegram": "a Telegram bot", "slack": "a Slack app", "discord": "a Discord bot", "webhook": "an address that programs send events to",
 	"mcp": "an MCP server, whose tools agents get", "profile": "how some agents behave: their model, tools and memory",
 	"fallback": "a model that is asked when the ones before it fail", "search": "a search engine for web_search",
-	"budget": "a limit of what is spent", "sink": "a webhook or file that gets every event",
+	"budget": "a limit of what is spent", "relay": "a URL or file that gets every event",
 }
 
 // elsewhere are the parts that are not added as entries: a key of the configuration switches them, or a page has them.

@@ -60,11 +60,11 @@ func TestBrowserNodeAdd(t *testing.T) {
 	b.do("in the history", until(`document.body.textContent.includes("connectors.sales") && document.body.textContent.includes("telegram env:SALES_TOKEN")`))
 	b.open("/ui/nodes/add?kind=mcp")
 	b.do("another kind", until(`document.querySelector('[name="f.url"]') && document.querySelectorAll('[name="f.trusted"] option').length === 3`))
-	b.open("/ui/nodes/add?kind=sink")
+	b.open("/ui/nodes/add?kind=relay")
 	b.do("an entry of a list", until(`!document.querySelector("#new-name")`), fill(`[name="f.name"]`, "log"), chromedp.Focus(`[name="f.name"]`), press("Enter"), until(`document.querySelector('[data-fault="f.name"]')?.textContent === "It wants a file."`),
 		fill(`[name="f.file"]`, "events.log"), chromedp.Focus(`[name="f.file"]`), press("Enter"), until(`location.pathname === "/ui/nodes" && document.body.dataset.connection === "on"`))
 	b.open("/ui/config/history")
-	b.do("in the history", until(`document.body.textContent.includes("sink events.log")`))
+	b.do("in the history", until(`document.body.textContent.includes("relay events.log")`))
 	b.open("/ui/nodes/add")
 	b.do("what is set elsewhere", until(`[...document.querySelectorAll("#elsewhere a")].some((a) => a.pathname === "/ui/flows") && document.querySelector('#elsewhere a[href="/ui/schedule/new"]') !== null`))
 	if !is[bool](b, `window.hacked === undefined`) {

@@ -98,7 +98,7 @@ func TestNodeAddFaults(t *testing.T) {
 	}
 	r.start()
 	v := r.visitor()
-	got := v.do(http.MethodPost, "/ui/nodes/add", url.Values{"kind": {"sink"}, "f.file": {""}, "version": {"0"}})
+	got := v.do(http.MethodPost, "/ui/nodes/add", url.Values{"kind": {"relay"}, "f.file": {""}, "version": {"0"}})
 	says(t, got.body, "it says nothing", `"f.file":"and needs a file"`, "file: and needs a file")
 	denies(t, got.body, "name: it says")
 	says(t, v.page("/ui/nodes/add?kind=profile"), "A list: a comma between two")

@@ -50,7 +50,7 @@ func (c *Configuration) Configuration(context.Context) (web.ConfigView, error) {
 		}},
 		{Name: "mcp", Group: "mcp", Main: 1, Fields: []web.ConfigKey{{Key: "url", Kind: "text", Help: "<script>window.hacked = 1</script>"}, {Key: "trusted", Kind: "truth", Words: []string{"true", "false"}}}},
 		{Name: "profile", Group: "agents", Main: 1, Fields: []web.ConfigKey{{Key: "match", Kind: "list"}, {Key: "max_steps", Kind: "number", Limits: "1..1000", Help: "model calls in one run"}}},
-		{Name: "sink", Group: "relay", List: true, Main: 2, Fields: []web.ConfigKey{{Key: "name", Kind: "text"}, {Key: "file", Kind: "text"}}},
+		{Name: "relay", Group: "relay", List: true, Main: 2, Fields: []web.ConfigKey{{Key: "name", Kind: "text"}, {Key: "file", Kind: "text"}}},
 	}
 	return web.ConfigView{File: "claybot.yaml", Version: c.version(), Keys: append([]web.ConfigKey(nil), c.keys...), Kinds: kinds}, nil
 }
@@ -69,12 +69,12 @@ func (c *Configuration) ChangeConfig(_ context.Context, e web.ConfigEdit) (out w
 		if e.Fields["token"] == "env:OTHER" {
 			return out, &web.Problem{Status: http.StatusForbidden, Code: "local", Message: "Only on the machine.", Fields: map[string]string{"token": "Set this on the machine."}}
 		}
-		if e.Kind == "sink" && e.Fields["file"] == "" {
+		if e.Kind == "relay" && e.Fields["file"] == "" {
 			return out, &web.Problem{Status: http.StatusBadRequest, Code: "values", Message: "Nothing was added.", Fields: map[string]string{"name": "It wants a file."}}
 		}
 		value := e.Kind + " " + e.Fields["token"] + e.Fields["url"] + e.Fields["file"]
 		e.Key, e.Value = "connectors."+e.Key, &value
-		if e.Kind == "sink" {
+		if e.Kind == "relay" {
 			e.Key = "relay"
 		}
 		c.keys = append(c.keys, web.ConfigKey{Key: e.Key, Origin: "default", Kind: "group"})
