@@ -46,7 +46,7 @@ type OutsideStatus struct {
 	Model  ModelStatus       `json:"model"`
 	Disk   *DiskStatus       `json:"disk,omitempty"`
 	Limits LimitStatus       `json:"limits"`
-	Sinks  []runs.SinkHealth `json:"relays,omitempty"` // see runs.Relay
+	Sinks  []runs.SinkHealth `json:"sinks,omitempty"` // see runs.Relay
 	// Checks are the results of the newest checks of the data directory, by name: database,
 	// histories, copy.
 	Checks map[string]CheckStatus `json:"checks,omitempty"`
