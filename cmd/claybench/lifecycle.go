@@ -26,6 +26,7 @@ const (
 	lifeLimit   = 3 * time.Minute        // for what must come to hold; it only passes when the look fails
 	lifeSlow    = 10 * time.Second       // what takes so long to hold is printed
 	lifeRest    = time.Minute            // for the connections of a node that has stopped; unused ones close by themselves after 90 seconds
+	lifeIdle    = 5 * time.Second        // of connections to the model, which would be more than moreSockets for 90 seconds after a busy round
 	lifeCall    = 2 * time.Minute        // for an answer of the daemon
 	betaToken   = "7654321:FAKE-telegram-token-for-tests-only"
 )
@@ -86,7 +87,7 @@ type lifeRig struct {
 // and the daemon is killed, and looks whether all is as the calls and the file say.
 func lifecycle(ctx context.Context, o options, dir string) error {
 	actor := newActor(20*time.Millisecond, 50*time.Millisecond, 150*time.Millisecond)
-	model := openaitest.New(openaitest.Config{Reply: actor.reply, Keep: 1})
+	model := openaitest.New(openaitest.Config{Reply: actor.reply, Keep: 1, Idle: lifeIdle})
 	modelURL, stopModel, err := model.Start()
 	if err != nil {
 		return err

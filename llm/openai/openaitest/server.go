@@ -37,6 +37,7 @@ type Config struct {
 	Reply   func(Request) Reply // answers what Script does not; Echo when nil
 	Dialect Dialect             // OpenAI's own when empty
 	Keep    int                 // how many requests the journal holds; 1000 when 0
+	Idle    time.Duration       // after that long, Start's server closes a connection that is not used; 0: never
 }
 
 // A Server is the emulator, an http.Handler for /v1/chat/completions, /v1/responses,
@@ -88,7 +89,7 @@ func (s *Server) Start() (url string, stop func(), err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	srv := &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
+	srv := &http.Server{Handler: s, ReadHeaderTimeout: time.Minute, IdleTimeout: s.cfg.Idle}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
