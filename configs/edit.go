@@ -16,10 +16,34 @@ var ErrByHand = errors.New("change the file by hand")
 
 // Set returns the text of a file in which key has a value, which is YAML on one line or else
 // a plain text. All other lines stay as they are, comments included; a group within braces that has the key, or is to
-// have it, gets lines of its own. It fails with ErrByHand where the key stands in a list.
+// have it, gets lines of its own. A key such as relay.crm is the entry of that name in a list, see ListOf: its value has
+// that name. It fails with ErrByHand where another key stands in a list.
 func Set(text []byte, key, value string) ([]byte, error) {
 	value = oneLine(value)
-	return edited(text, key, &value)
+	return byLines(text, func(text []byte) ([]byte, error) { return changedKey(text, key, &value) })
+}
+
+// byLines returns what an edit makes of the text of a file whose lines end with \n. Lines of Windows stay such.
+func byLines(text []byte, edit func(text []byte) ([]byte, error)) ([]byte, error) {
+	lines := bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
+	next, err := edit(lines)
+	switch {
+	case err != nil:
+		return nil, err
+	case bytes.Equal(next, lines):
+		return text, nil
+	case len(lines) < len(text):
+		next = bytes.ReplaceAll(next, []byte("\n"), []byte("\r\n"))
+	}
+	return next, nil
+}
+
+// changedKey returns the text in which key, or the entry of a list that it names, has a value, or none.
+func changedKey(text []byte, key string, value *string) ([]byte, error) {
+	if list, name, ok := ListOf(key); ok {
+		return editedItem(text, list, name, value)
+	}
+	return edited(text, key, value)
 }
 
 // Add returns the text of a file with a new entry, which is YAML on one line: a further entry in the list of key, or that of a
@@ -34,7 +58,7 @@ func Add(text []byte, key, entry string) ([]byte, error) {
 	n := doc.Content[0]
 	switch k, _ := keyAt(key); {
 	case k.typ != nil && k.typ.Kind() == reflect.Slice:
-		return addToList(text, key, entry, n)
+		return byLines(text, func(text []byte) ([]byte, error) { return addToList(text, key, entry, n) })
 	case n.Kind != yaml.MappingNode || len(n.Content) == 0 || !grouped(pathOf(group, name, n)):
 		return Set(text, key, entry)
 	}
@@ -50,46 +74,11 @@ func Add(text []byte, key, entry string) ([]byte, error) {
 	return text, nil
 }
 
-func addToList(text []byte, key, entry string, n *yaml.Node) ([]byte, error) {
-	if crlf := []byte("\r\n"); bytes.Contains(text, crlf) {
-		next, err := addToList(bytes.ReplaceAll(text, crlf, []byte("\n")), key, entry, n)
-		return bytes.ReplaceAll(next, []byte("\n"), crlf), err
-	}
-	f, err := newFile(text)
-	if err != nil {
-		return nil, err
-	}
-	names := f.names(key)
-	there, all := f.find(names)
-	if there < len(names) || empty(all[there-1].value) {
-		return Set(text, key, "["+entry+"]")
-	}
-	list := all[there-1].value
-	longer := yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle, Content: append(slices.Clone(list.Content), n)}
-	b, err := yaml.Marshal(&longer)
-	if value := strings.TrimSpace(string(b)); err == nil && list.Kind == yaml.SequenceNode {
-		if list.Style&yaml.FlowStyle != 0 {
-			return Set(text, key, value)
-		}
-		at := f.end(all[there-1])
-		f.replace(at, at, strings.Repeat(" ", list.Column-1)+"- "+entry)
-		var before, after map[string]any
-		next := []byte(strings.Join(append(f.lines, ""), "\n"))
-		if yaml.Unmarshal(text, &before) == nil && yaml.Unmarshal(next, &after) == nil && reflect.DeepEqual(after, expected(before, names, &value)) {
-			return next, nil
-		}
-	}
-	return nil, fmt.Errorf("nothing can be added to %s in line %d: %w", key, list.Line, ErrByHand)
-}
-
 // Unset returns the text of a file in which key is not set; groups that it leaves empty go
 // with it. A key such as relay.crm is the entry of that name in a list, see ListOf. A file that does not set it stays
 // as it is.
 func Unset(text []byte, key string) ([]byte, error) {
-	if list, name, ok := ListOf(key); ok {
-		return takeFromList(text, list, name)
-	}
-	return edited(text, key, nil)
+	return byLines(text, func(text []byte) ([]byte, error) { return changedKey(text, key, nil) })
 }
 
 // Written returns the value that the text of a file gives key, as YAML on one line without
@@ -97,6 +86,14 @@ func Unset(text []byte, key string) ([]byte, error) {
 func Written(text []byte, key string) (value string, ok bool) {
 	f, err := newFile(text)
 	if err != nil {
+		return "", false
+	}
+	if list, name, ok := ListOf(key); ok {
+		for _, n := range f.items(list) {
+			if itemName(n) == name {
+				return flow(n, false), true
+			}
+		}
 		return "", false
 	}
 	_, entries := f.find(f.names(key))
@@ -141,10 +138,6 @@ func doubleQuoted(value string) string {
 // edited returns the text in which key has a value, or none. It changes lines, and then
 // compares what the file says with what it should say.
 func edited(text []byte, key string, value *string) ([]byte, error) {
-	if crlf := []byte("\r\n"); bytes.Contains(text, crlf) { // lines of Windows stay such
-		next, err := edited(bytes.ReplaceAll(text, crlf, []byte("\n")), key, value)
-		return bytes.ReplaceAll(next, []byte("\n"), crlf), err
-	}
 	f, err := newFile(text)
 	if err != nil {
 		return nil, err

@@ -92,7 +92,7 @@ func fieldsOf(t reflect.Type, path string) (all []EntryField) {
 }
 
 // Entry returns the key and the value of a new entry with values for its fields, of which empty ones are left out; of
-// a list, the key is that of the list. A secret is a reference: env:NAME or file:path. faults says what is wrong, by field; "name" is that of the entry. The
+// a list, the key is that of the list, or relay.crm where its entries have names, see ListOf. A secret is a reference: env:NAME or file:path. faults says what is wrong, by field; "name" is that of the entry. The
 // value is to be checked with the rest of the file.
 func Entry(kind, name string, values map[string]string) (key, value string, faults map[string]string) {
 	faults = make(map[string]string)
@@ -136,9 +136,18 @@ func Entry(kind, name string, values map[string]string) (key, value string, faul
 		faults["name"] = err.Error()
 	}
 	if k.List {
-		name, faults = "", noEntry(entry, k.Fields[0].Name, faults)
+		faults = noEntry(entry, k.Fields[0].Name, faults)
+		if name = strings.TrimSpace(values["name"]); !itemOfKind(k.Group, name) {
+			name = ""
+		}
 	}
 	return strings.TrimSuffix(joinPath(k.Group, name), "."), strings.TrimRight(string(b), "\n"), faults
+}
+
+// itemOfKind reports whether a name is one that an entry of a list can have, whose key it is then in.
+func itemOfKind(list, name string) bool {
+	_, _, ok := ListOf(joinPath(list, name))
+	return ok && len(name) <= forms["name"].most && forms["name"].looks.MatchString(name)
 }
 
 // noEntry adds, at its first field, that an entry of a list says nothing.

@@ -107,6 +107,68 @@ func TestAdd(t *testing.T) {
 	}
 }
 
+// The entry of a name in a list is set in each form that a file can give it; all other lines stay as they are.
+func TestSetInList(t *testing.T) {
+	const entry = "{name: b, file: new.log}"
+	for name, tt := range map[string]struct{ text, was, want string }{
+		"no file":         {"", "", "relay: [{name: b, file: new.log}]\n"},
+		"another name":    {"relay:\n  - name: a\n    file: a.log\n# next\nlog: json\n", "", "relay:\n  - name: a\n    file: a.log\n  - {name: b, file: new.log}\n# next\nlog: json\n"},
+		"within brackets": {"relay: [{name: b, file: b.log}, {name: a, file: a.log}]\n", "{name: b, file: b.log}", "relay: [{name: b, file: new.log}, {name: a, file: a.log}]\n"},
+		"the only one":    {"relay:\n- name: b # mine\n  file: b.log\n", "{name: b, file: b.log}", "relay:\n- {name: b, file: new.log}\n"},
+		"between":         {"relay:\n  - {name: a, file: a.log}\n  - name: b\n    file: b.log\n\n  # of c\n  - {name: c, file: c.log}\n", "{name: b, file: b.log}", "relay:\n  - {name: a, file: a.log}\n  - {name: b, file: new.log}\n\n  # of c\n  - {name: c, file: c.log}\n"},
+		"Windows":         {"relay:\r\n  - {name: b, file: b.log}\r\n  - {name: c, file: c.log}\r\n", "{name: b, file: b.log}", "relay:\r\n  - {name: b, file: new.log}\r\n  - {name: c, file: c.log}\r\n"},
+		"a secret":        {"relay:\n  - name: b\n    url: https://hooks.example/hooks/T0123456/abc\n    secret: plain\n", "{name: b, url: 'https://hooks.example/(secret)', secret: (secret)}", "relay:\n  - {name: b, file: new.log}\n"},
+	} {
+		was, there := Written([]byte(tt.text), "relay.b")
+		if was != tt.was || there != (tt.was != "") || Items([]byte(tt.text))["relay.b"] != tt.was {
+			t.Errorf("%s: written is %q", name, was)
+		}
+		got, err := Set([]byte(tt.text), "relay.b", entry)
+		if err != nil || string(got) != tt.want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+		if now, ok := Written(got, "relay.b"); now != entry || !ok {
+			t.Errorf("%s: then written is %q", name, now)
+		}
+	}
+	for text, value := range map[string]string{
+		"relay: [{name: a, file: a.log}]\n": "{name: a, file: b.log}",
+		"relay: []\n":                       "b.log",
+		"relay: none\n":                     entry,
+		"relay: [{name: b, file: b.log}, {name: b, file: c.log}]\n":  entry,
+		"relay:\n  -\n    name: b\n    file: b.log\n  - {name: c}\n": entry,
+	} {
+		if got, err := Set([]byte(text), "relay.b", value); err == nil {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+	if got, err := Unset([]byte("relay: [{name: b, file: b.log}, {name: b, file: c.log}]\n"), "relay.b"); !errors.Is(err, ErrByHand) {
+		t.Errorf("two of the name: %q, %v", got, err)
+	}
+	if _, _, ok := ListOf("relay.b.file"); ok || IsSecret("relay.token") || !IsSecret("relay[].secret") {
+		t.Error("a key of an entry counts as the entry, or a relay as a secret")
+	}
+}
+
+// What differs in a list is its entries, where each has a name of its own.
+func TestParted(t *testing.T) {
+	const before = "relay:\n  - {name: a, url: https://x.example/hooks/1}\n  - {name: b, file: b.log}\n"
+	for after, want := range map[string]string{
+		"":     "relay.a relay.b",
+		before: "relay",
+		"relay: [{name: b, file: b.log}, {name: a, url: https://x.example/hooks/1}]\n":                     "relay",
+		"relay: [{name: c, file: c.log}, {name: a, url: https://x.example/hooks/2}]\n":                     "relay.c relay.a relay.b",
+		"relay: [{name: b, file: b.log}, {name: b, file: c.log}]\n":                                        "relay",
+		"relay: [{name: a, url: https://x.example/hooks/1}, {name: b, file: b.log}, {file: c.log}]\n":      "relay",
+		"relay: [{name: a, url: https://x.example/hooks/1}, {name: b, file: b.log}, {name: c.d}]\n":        "relay",
+		"relay: [{name: a, url: https://x.example/hooks/1}, {name: b, file: b.log}, {name: c, file: c}]\n": "relay.c",
+	} {
+		if got := strings.Join(Parted([]byte(before), []byte(after), []string{"log", "relay"}), " "); got != "log "+want {
+			t.Errorf("%q: %s, want %s", after, got, want)
+		}
+	}
+}
+
 // No form asks for what a single field cannot hold, and each secret is asked for first.
 func TestEntryKinds(t *testing.T) {
 	for _, k := range EntryKinds() {

@@ -41,8 +41,12 @@ func (w Warning) Group() string {
 	return group
 }
 
-// Concerns reports whether the warning is about a key, a key below it, or a group around it.
+// Concerns reports whether the warning is about a key, a key below it, or a group around it. Of the entry of a list, it is
+// about the list: it has the number of the entry, not its name.
 func (w Warning) Concerns(key string) bool {
+	if list, _, ok := ListOf(key); ok {
+		key = list
+	}
 	key = fitKey(key)
 	return within(w.Key, key) || within(key, w.Key)
 }

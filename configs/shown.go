@@ -211,6 +211,9 @@ var guarded = lazyregexp.New(`(?i)(^|[._-])(token|keys?|secrets?|passw(or)?d|hea
 
 // IsSecret reports whether the value of a key is a secret, of which the file has a reference.
 func IsSecret(key string) bool {
+	if _, _, item := ListOf(key); item { // whatever its name
+		return false
+	}
 	k, below, ok := holderOf(key)
 	switch {
 	case ok && !below:

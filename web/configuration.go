@@ -32,7 +32,8 @@ type ConfigView struct {
 	Broken  string      `json:"broken,omitempty" doc:"Why the file cannot be read. Until that is right, the configuration before is in force."`
 	Keys    []ConfigKey `json:"keys"`
 
-	Kinds []ConfigKind `json:"-"` // of which entries can be added, for the form of the page
+	Kinds []ConfigKind      `json:"-"` // of which entries can be added, for the form of the page
+	Items map[string]string `json:"-"` // the entries of lists by their keys, such as relay.crm, as Value of a ConfigKey
 }
 
 // A ConfigKind is a kind of part that can be added.

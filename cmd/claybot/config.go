@@ -247,13 +247,7 @@ func (c configUnsetCmd) Run(e *env) error {
 	if bytes.Equal(next, f.text) {
 		return e.text(fmt.Sprintf("%s is not set in %s.\n", c.Key, f.path))
 	}
-	key := recordedKey(c.Key)
-	before := written(f.text, key)
-	err = f.apply(e, []string{key}, next)
-	if before != nil && strings.Contains(*before, configs.Hidden) && bytes.Equal(next, f.text) {
-		fmt.Fprintf(e.err, "claybot: warning: %s had a secret, such as an address, which the history does not keep: claybot config revert cannot undo this\n", key)
-	}
-	return err
+	return f.apply(e, []string{c.Key}, next)
 }
 
 // apply changes the file, and has a running daemon read it.
@@ -288,8 +282,12 @@ func (f *configFile) change(e *env, keys []string, next []byte) error {
 	if err != nil {
 		return err
 	}
+	doubts := final(made)
 	if !recorded {
-		fmt.Fprint(e.err, "claybot: warning: the change is not in the history, which cannot be written\n")
+		doubts = []string{"the change is not in the history, which cannot be written"}
+	}
+	for _, text := range doubts {
+		fmt.Fprintf(e.err, "claybot: warning: %s\n", text)
 	}
 	var b strings.Builder
 	for _, c := range made {
@@ -314,7 +312,8 @@ func orNone(v *string) string {
 // check refuses a change of keys that makes something not valid, and returns what else it makes
 // doubtful.
 func (f *configFile) check(e *env, keys []string, next []byte) ([]configs.Warning, error) {
-	was := make(map[string]bool)
+	was := make(map[string]int)
+	same := func(w configs.Warning) string { return numbered.ReplaceAllString(w.Key, "[]") + ": " + w.Text } // entries move in their list
 	open := false
 	before, warnings, err := f.load(e, f.text)
 	known := err == nil
@@ -322,7 +321,7 @@ func (f *configFile) check(e *env, keys []string, next []byte) ([]configs.Warnin
 		f.dataDir = before.DataDir
 		open = guarded(before) != nil
 		for _, w := range warnings {
-			was[w.Key+": "+w.Text] = true
+			was[same(w)]++
 		}
 	}
 	c, warnings, err := f.load(e, next)
@@ -332,7 +331,10 @@ func (f *configFile) check(e *env, keys []string, next []byte) ([]configs.Warnin
 	case err != nil:
 		return nil, err
 	}
-	fresh := slices.DeleteFunc(warnings, func(w configs.Warning) bool { return was[w.Key+": "+w.Text] })
+	fresh := slices.DeleteFunc(warnings, func(w configs.Warning) bool {
+		was[same(w)]--
+		return was[same(w)] >= 0
+	})
 	refused := slices.ContainsFunc(fresh, func(w configs.Warning) bool {
 		return w.Off || w.File != "" && !w.Advice() && slices.ContainsFunc(keys, func(key string) bool { return w.Concerns(key) })
 	})

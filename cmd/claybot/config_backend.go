@@ -84,6 +84,9 @@ func (d configDesk) Configuration(ctx context.Context) (web.ConfigView, error) {
 	}
 	v.Keys = d.config.markPending(c, v.Keys)
 	v.Kinds = entryKinds(web.Here(ctx))
+	if f != nil {
+		v.Items = configs.Items(f.text)
+	}
 	return v, nil
 }
 
@@ -145,21 +148,20 @@ func (d configDesk) ChangeConfig(ctx context.Context, c web.ConfigEdit) (out web
 	if err != nil {
 		return out, configProblem(c.Key, err)
 	}
-	key, entry := c.Key, c.Kind != ""
-	if c.Removes() {
-		key, entry = recordedKey(c.Key), configs.WholeEntry(c.Key)
-	}
 	next, undo, err := f.edited(c)
 	if err == nil {
-		out, err = d.finish(ctx, f, key, next, entry)
+		out, err = d.finish(ctx, f, c.Key, next, c.Kind != "" || c.Removes() && configs.WholeEntry(c.Key))
 	}
 	if !bytes.Equal(next, f.text) { // it is not in the file
 		undo()
 		forget()
 	}
 	err = ofEntry(c, configProblem(c.Key, err))
-	if c.Removes() {
+	switch _, _, item := configs.ListOf(c.Key); {
+	case c.Removes():
 		err = doneHere(err, "unset "+c.Key)
+	case item: // else the list as a whole
+		err = doneHere(err, "set "+c.Key+" VALUE")
 	}
 	return out, err
 }
@@ -306,8 +308,12 @@ func (d configDesk) finish(ctx context.Context, f *configFile, key string, next 
 	for _, w := range append(warnings, f.keyless(d.env, []string{key})...) {
 		out.Warnings = append(out.Warnings, w.String())
 	}
+	doubts := final(made)
 	if !recorded {
-		out.Warnings = append(out.Warnings, "The change is not in the history, which cannot be written.")
+		doubts = []string{"The change is not in the history, which cannot be written"}
+	}
+	for _, text := range doubts {
+		out.Warnings = append(out.Warnings, text+".")
 	}
 	d.log.Info("configuration changed", "key", key, "by", f.by)
 	out.Version, out.Wins = configs.VersionOf(next), f.shadows(d.env, []string{key})

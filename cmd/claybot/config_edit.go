@@ -144,11 +144,11 @@ func faultOf(err error) string {
 	return strings.TrimPrefix(err.Error(), "nothing was changed: ")
 }
 
-// changedKeys is configs.Changed for a file that may be broken before: then all its keys are new.
+// changedKeys is configs.Changed, with entries of lists, for a file that may be broken before: then all its keys are new.
 func changedKeys(before, next []byte) ([]string, error) {
 	keys, err := configs.Changed(before, next)
 	if err == nil {
-		return keys, nil
+		return configs.Parted(before, next, keys), nil
 	}
 	if keys, err = configs.Changed(nil, next); err != nil {
 		return nil, configError{err}

@@ -19,9 +19,11 @@ func (f *configFile) entered(c web.ConfigEdit) (made web.ConfigEdit, forget func
 	if c.Kind == "" {
 		return c, forget, nil
 	}
-	secrets, fields, list := make(map[string]string), maps.Clone(c.Fields), false
+	secrets, fields, list := make(map[string]string), maps.Clone(c.Fields), ""
 	for _, k := range configs.EntryKinds() {
-		list = list || k.List && k.Name == c.Kind
+		if k.List && k.Name == c.Kind {
+			list = k.Group
+		}
 		for _, x := range k.Fields {
 			v := strings.TrimSpace(fields[x.Name])
 			if k.Name == c.Kind && x.Form.Kind == configs.FormSecret && v != "" && !strings.HasPrefix(v, "env:") && !strings.HasPrefix(v, "file:") {
@@ -30,7 +32,7 @@ func (f *configFile) entered(c web.ConfigEdit) (made web.ConfigEdit, forget func
 		}
 	}
 	key, _, faults := configs.Entry(c.Kind, c.Key, fields)
-	if _, has := configs.Written(f.text, key); has && !list {
+	if _, has := configs.Written(f.text, key); has && key != list {
 		faults["name"] = "the file has " + key + " already"
 	}
 	for name, text := range secrets {
@@ -78,9 +80,13 @@ func ofEntry(c web.ConfigEdit, err error) error {
 // fieldOf is the field of a new entry that a line is about; name if it is about none.
 func fieldOf(c web.ConfigEdit, line string) string {
 	field := "name"
-	line = numbered.ReplaceAllString(line, "")                // relay[2].url is its key url
+	line = numbered.ReplaceAllString(line, "") // relay[2].url is the key url of relay.crm
+	key := c.Key
+	if list, _, ok := configs.ListOf(key); ok {
+		key = list
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Fields)) { // of callback and callback_secret, the longer one
-		if strings.Contains(line, c.Key+"."+name) && (field == "name" || len(name) > len(field)) {
+		if strings.Contains(line, key+"."+name) && (field == "name" || len(name) > len(field)) {
 			field = name
 		}
 	}

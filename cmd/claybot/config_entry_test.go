@@ -144,7 +144,7 @@ func TestEntriesOverTheAPI(t *testing.T) {
 		return err == nil
 	}
 	for _, tt := range []struct{ kind, body, key, changes string }{
-		{nodes.Relay, `{"fields":{"name":"crm","file":"crm.jsonl"}}`, "relay.crm", "relay"},
+		{nodes.Relay, `{"fields":{"name":"crm","file":"crm.jsonl"}}`, "relay.crm", "relay.crm"},
 		{nodes.MCP, `{"name":"crm","fields":{"url":"http://127.0.0.1:1"}}`, "mcp.crm", "mcp.crm"},
 		{nodes.Profile, `{"name":"crm","fields":{"match":"web","max_steps":"7"}}`, "agents.crm", "agents.crm"},
 		{nodes.Connector, `{"name":"crm","fields":{"secret":"` + base64.StdEncoding.EncodeToString(make([]byte, 32)) + `"}}`, "connectors.crm", "connectors.crm"},
@@ -178,5 +178,30 @@ func TestEntriesOverTheAPI(t *testing.T) {
 	}
 	if got := h.config(400, "DELETE", "/config/relay.gone", "", "", nil); !strings.Contains(got, "there is no key") {
 		t.Errorf("no such relay: %s", got)
+	}
+}
+
+// A relay with a secret in its address makes its own removal final, which the answer says, and that of no other relay.
+func TestSecretOfAnotherEntry(t *testing.T) {
+	h := startDaemon(t, "model: demo\nrelay:\n  - {name: hook, url: 'http://127.0.0.1:1/hooks/FAKE-path', secret: 'env:HOOK'}\n  - {name: crm, file: crm.jsonl}\n", map[string]string{"HOOK": "FAKE-secret"})
+	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
+	for _, tt := range []struct {
+		key   string
+		final bool
+	}{{"relay.crm", false}, {"relay.hook", true}} {
+		var out web.ConfigChanged
+		h.config(200, "DELETE", "/config/"+tt.key, "", "", &out)
+		if len(out.Changes) != 1 || out.Changes[0].Key != tt.key || out.Changes[0].After != nil || strings.Contains(strings.Join(out.Warnings, " "), tt.key+" had a secret") != tt.final {
+			t.Errorf("%s: removed with %+v", tt.key, out)
+			continue
+		}
+		revert, code := fmt.Sprintf("/config/history/%d/revert", out.Changes[0].N), 200
+		if tt.final {
+			code = 409
+		}
+		h.config(code, "POST", revert, "", "", nil)
+	}
+	if c := h.daemon.config.Load(); len(c.Telemetry.Relay) != 1 || c.Telemetry.Relay[0].Name != "crm" {
+		t.Errorf("the relays are %+v", c.Telemetry.Relay)
 	}
 }

@@ -201,6 +201,16 @@ func userName() string {
 	return strconv.Itoa(os.Getuid())
 }
 
+// final says of changes that no revert undoes them, as the history does not keep secrets.
+func final(made []change) (all []string) {
+	for _, c := range made {
+		if c.Before != nil && strings.Contains(*c.Before, configs.Hidden) {
+			all = append(all, c.Key+" had a secret, such as an address, which the history does not keep: claybot config revert cannot undo this")
+		}
+	}
+	return all
+}
+
 func (f *configFile) historyPath() string { return f.path + ".history" }
 
 type configHistoryCmd struct {
@@ -313,14 +323,6 @@ func (f *configFile) without(key string) ([]byte, error) {
 		return nil, noSuchKey(key)
 	}
 	return next, nil
-}
-
-// recordedKey is the key that changes when key is taken out of the file: of an entry of a list, such as relay.crm, the list.
-func recordedKey(key string) string {
-	if list, _, ok := configs.ListOf(key); ok {
-		return list
-	}
-	return key
 }
 
 // referenced refuses a secret as the value of a key, and a value in which a secret is hidden.

@@ -169,32 +169,103 @@ func TestConfigCrash(t *testing.T) {
 	recorded("after a failure", all)
 }
 
-// Who removes a value of which the history keeps only a part learns that nothing undoes it.
+// Who removes a value of which the history keeps only a part learns that nothing undoes it. A secret in another entry of
+// the list is no such part.
 func TestConfigUnsetForGood(t *testing.T) {
-	for text, lost := range map[string]bool{
-		"relay:\n  - {name: a, url: https://hooks.example/hooks/T0123456/abc}\n  - {name: b, file: b.jsonl}\n": true,
-		"relay:\n  - {name: a, file: a.jsonl}\n  - {name: b, file: b.jsonl}\n":                                 false,
-	} {
-		e := fileEnv(t.TempDir())
-		f, err := e.configFile()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(f.path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := (configUnsetCmd{Key: "relay.b"}).Run(e); err != nil {
+	const text = "relay:\n  - {name: a, url: https://hooks.example/hooks/T0123456/abc, secret: 'env:HOOK'}\n  - {name: b, file: b.jsonl}\n"
+	for key, lost := range map[string]bool{"relay.a": true, "relay.b": false, "relay": true} {
+		e, f := historied(t, text, "")
+		if err := (configUnsetCmd{Key: key}).Run(e); err != nil {
 			t.Fatal(err)
 		}
 		if got := e.err.(*bytes.Buffer).String(); strings.Contains(got, "config revert cannot undo this") != lost {
-			t.Errorf("%s: the command says %q", text, got)
+			t.Errorf("%s: the command says %q", key, got)
 		}
-		if f, err = e.configFile(); err != nil {
+		if all, err := f.history(); err != nil || len(all) != 1 || all[0].Key != key || all[0].After != nil {
+			t.Errorf("%s: the history is %+v, %v", key, all, err)
+		}
+		if err := f.read(); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := f.reverted(nil); (err != nil) != lost {
-			t.Errorf("%s: the revert: %v", text, err)
+		if _, next, err := f.reverted(nil); (err != nil) != lost || !lost && !strings.HasSuffix(string(next), "  - {name: b, file: b.jsonl}\n") {
+			t.Errorf("%s: the revert: %s, %v", key, next, err)
 		}
+	}
+}
+
+// historied is a file with a text and a history.
+func historied(t *testing.T, text, history string) (*env, *configFile) {
+	t.Helper()
+	e := fileEnv(t.TempDir())
+	f, err := e.configFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{f.path: text, f.historyPath(): history} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.read(); err != nil {
+		t.Fatal(err)
+	}
+	return e, f
+}
+
+// A history that has a list as a whole stays readable, and is undone as before.
+func TestConfigHistoryOfLists(t *testing.T) {
+	const text = "relay:\n  - {name: a, file: a.jsonl}\n"
+	_, f := historied(t, text, `{"at":"2026-01-02T15:04:05Z","by":"ann","key":"relay","before":"[{name: a, file: a.jsonl}, {name: b, file: b.jsonl}]","after":"[{name: a, file: a.jsonl}]","from":"x"}`+"\n"+madeLine)
+	if all, err := f.history(); err != nil || len(all) != 1 || all[0].Key != "relay" {
+		t.Fatalf("the history is %+v, %v", all, err)
+	}
+	key, next, err := f.reverted(nil)
+	if err != nil || key != "relay" || string(next) != "relay: [{name: a, file: a.jsonl}, {name: b, file: b.jsonl}]\n" {
+		t.Errorf("the revert of %s: %s, %v", key, next, err)
+	}
+}
+
+// An edit that changes several entries of a list is as many changes, each of which is undone alone.
+func TestConfigEditOfLists(t *testing.T) {
+	const text = "relay:\n  - {name: a, url: https://hooks.example/hooks/T0123456/abc, secret: 'env:HOOK'}\n  - {name: b, file: b.jsonl}\n  - {name: c, file: c.jsonl}\n"
+	const next = "relay:\n  - {name: a, url: https://hooks.example/hooks/T0123456/abc, secret: 'env:HOOK'}\n  - {name: b, file: other.jsonl}\n  - {name: d, file: d.jsonl}\n"
+	_, f := historied(t, text, "")
+	keys, err := changedKeys(f.text, []byte(next))
+	if err == nil {
+		err = f.lock(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.unlock()
+	if _, _, err := f.write(keys, []byte(next)); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"relay.b", "relay.d", "relay.c"} {
+		key, next, err := f.reverted(new(i + 1))
+		if err != nil || key != want {
+			t.Fatalf("change %d of %s: %v", i+1, key, err)
+		}
+		if err := f.replace(next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := string(f.text); got != text {
+		t.Errorf("after all reverts, the file is\n%s", got)
+	}
+}
+
+// An entry of a list goes although another one, which is not valid, gets its number.
+func TestConfigUnsetBeforeBroken(t *testing.T) {
+	e, f := historied(t, "relay:\n  - {name: a, file: a.jsonl}\n  - {name: b}\n", "")
+	if err := (configUnsetCmd{Key: "relay.a"}).Run(e); err != nil {
+		t.Error(err)
+	}
+	if err := f.read(); err != nil || string(f.text) != "relay:\n  - {name: b}\n" {
+		t.Errorf("the file is %s, %v", f.text, err)
+	}
+	if err := putConfig(e, "relay", "[{name: b}, {name: c}]"); err == nil {
+		t.Error("a further entry that is not valid was added")
 	}
 }
 

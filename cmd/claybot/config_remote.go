@@ -60,7 +60,7 @@ func (f *configFile) here(e *env, next []byte) error {
 	}
 	for _, s := range after.Telemetry.Relay {
 		if s.File != "" && !slices.ContainsFunc(before.Telemetry.Relay, func(x configs.Relay) bool { return x.File == s.File }) {
-			return onMachine("relay", "A relay that writes a file cannot be added on the page")
+			return onMachine("relay."+s.Name, "A relay that writes a file cannot be added on the page")
 		}
 	}
 	return f.references(next)

@@ -40,7 +40,7 @@ func TestAddNodeOnThePage(t *testing.T) {
 		}
 		return g.send("POST", "/ui/nodes/add", "application/x-www-form-urlencoded", form.Encode())
 	}
-	if code, body := add("relay", "f.name", "first", "f.file", "other.jsonl"); code != http.StatusBadRequest || !strings.Contains(body, `"f.name":`) || !strings.Contains(body, "was given in line") {
+	if code, body := add("relay", "f.name", "first", "f.file", "other.jsonl"); code != http.StatusBadRequest || !strings.Contains(body, `"f.name":`) || !strings.Contains(body, "the file has relay.first already") {
 		t.Errorf("a name that is taken: %d %s", code, body)
 	}
 	if code, body := add("relay", "f.name", "audit"); code != http.StatusBadRequest || !strings.Contains(body, "either url or file") {

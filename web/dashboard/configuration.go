@@ -202,7 +202,7 @@ func (b *configPages) key(r *http.Request) (any, error) {
 		return nil, err
 	}
 	slices.Reverse(all)
-	all, _ = cut(slices.DeleteFunc(all, func(c web.ConfigChange) bool { return c.Key != name }), keyChanges)
+	all, _ = cut(slices.DeleteFunc(all, func(c web.ConfigChange) bool { return !within(c.Key, name) }), keyChanges)
 	v.Changes = configChanges(all)
 	return v, nil
 }

@@ -27,8 +27,12 @@ func removalOf(c web.ConfigView, n nodes.View) (r nodeRemoval) {
 		case key == "" || !within(k.Key, in) || !row.Set():
 		case configFileLine.MatchString(k.Origin):
 			r.Key, r.Version = key, c.Version
-			if strings.Contains(k.Value, configHidden) {
-				undo = fmt.Sprintf(nodeRemoveFinal, in)
+			value, item := c.Items[key]
+			if !item {
+				value = k.Value
+			}
+			if strings.Contains(value, configHidden) {
+				undo = fmt.Sprintf(nodeRemoveFinal, key)
 			}
 		case !slices.Contains(away, k.Origin):
 			away = append(away, k.Origin)

@@ -48,13 +48,18 @@ func TestRemovalLoses(t *testing.T) {
 		waiting, undone     bool
 	}{
 		{nodes.Relay, "[{name: crm, file: a.jsonl}]", "claybot.yaml:2", true, true},
-		{nodes.Relay, "[{name: crm, file: a.jsonl}, {name: far, url: https://a.example/(secret)}]", "claybot.yaml:2", true, false},
+		{nodes.Relay, "[{name: crm, file: a.jsonl}, {name: far, url: https://a.example/(secret)}]", "claybot.yaml:2", true, true},
+		{nodes.Relay, "[{name: crm, url: https://a.example/(secret)}]", "claybot.yaml:2", true, false},
 		{nodes.MCP, "https://a.example/mcp", "claybot.yaml:2", false, true},
 		{nodes.MCP, "https://a.example/(secret)", "claybot.yaml:2", false, false},
 		{nodes.MCP, "(secret)", "A_VARIABLE", false, true},
 	} {
 		key := map[string]string{nodes.Relay: "relay", nodes.MCP: "mcp.crm.url"}[tt.kind]
 		c := web.ConfigView{Keys: []web.ConfigKey{{Key: "mcp.crm.headers", Origin: "claybot.yaml:3", Value: "{}"}, {Key: key, Value: tt.value, Origin: tt.origin}}}
+		if tt.kind == nodes.Relay {
+			own, _, _ := strings.Cut(strings.Trim(tt.value, "[]"), ", {")
+			c.Items = map[string]string{"relay.crm": own, "relay.far": "{name: far, url: https://a.example/(secret)}"}
+		}
 		r := removalOf(c, nodes.View{Key: nodes.Key{Kind: tt.kind, Name: "crm"}})
 		if r.Key == "" || strings.Contains(r.Loses, "forgotten") != tt.waiting || strings.Contains(r.Loses, "undoes it") != tt.undone || strings.Contains(r.Loses, "cannot be undone") == tt.undone {
 			t.Errorf("%s %s: %q", key, tt.value, r.Loses)
