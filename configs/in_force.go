@@ -41,7 +41,7 @@ func (c Config) Value(key string) []Value {
 	case group == "connectors" && own != "":
 		return c.instanceValue(key, name, own)
 	}
-	return nil
+	return c.entryValue(key)
 }
 
 // profileValue is Value for what a profile has of the default one, or has without being asked.

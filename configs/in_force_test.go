@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -84,6 +85,50 @@ connectors:
 	}
 	if all := c.Value("agents.night.plan"); len(all) < 10 || all[0].Key != "agents.night.plan.mode" {
 		t.Errorf("a group that a profile has of the default one: %+v", all)
+	}
+}
+
+// Keys of MCP servers and relays can be got with their defaults, and so can those entries as a whole.
+func TestValueOfEntries(t *testing.T) {
+	c, warnings := load(t, `
+mcp:
+  files: {command: [npx, -y], timeout: 5s, env: {HOME: /x}}
+  far: {url: "https://mcp.example/hooks/T0123456", headers: {Authorization: "env:HOOK"}, oauth: {scopes: [a]}}
+  slow: {command: [x], timeout: never}
+relay:
+  - {name: log, file: a.log}
+  - {name: far, url: "https://hooks.example/hooks/T0123456", secret: env:HOOK}
+  - {name: bad}
+`, map[string]string{"HOOK": "a-secret-of-hooks-1234"})
+	c.Source.Warnings = warnings
+	for key, want := range map[string]struct {
+		value string
+		line  int // 0: default
+	}{
+		"mcp.files.command": {"[npx, -y]", 3}, "mcp.files.timeout": {"5s", 3}, "mcp.files.where": {"workspace", 0}, "mcp.files.network": {"none", 0}, "mcp.files.trusted": {"false", 0},
+		"mcp.files.env": {"{HOME: /x}", 3}, "mcp.files.env.HOME": {"/x", 3}, "mcp.files.hosts": {"", 0}, "mcp.files.tools": {"", 0}, "mcp.files.tools.deny": {"", 0}, "mcp.files.headers": {"", 0},
+		"mcp.far.timeout": {"1m", 0}, "mcp.far.url": {"https://mcp.example/hooks/(secret)", 4}, "mcp.far.headers.Authorization": {"env:HOOK", 4}, "mcp.far.headers": {`{Authorization: "env:HOOK"}`, 4},
+		"mcp.far.oauth.scopes": {"[a]", 4}, "mcp.far.oauth.grant": {"authorization_code", 0}, "mcp.far.token": {"", 0}, "mcp.slow.command": {"[x]", 5}, "mcp.slow.where": {"workspace", 0},
+		"relay.log": {"{name: log, file: a.log}", 7}, "relay.log.file": {"a.log", 7}, "relay.log.secret": {"", 0}, "relay.far.secret": {"env:HOOK", 8}, "relay.far.url": {"https://hooks.example/(secret)", 8}, "relay.far.file": {"", 0},
+	} {
+		all := c.Value(key)
+		if len(all) != 1 || all[0].Key != key || all[0].Plain() != want.value || all[0].Refused {
+			t.Errorf("%s: want %q, got %+v", key, want.value, all)
+			continue
+		}
+		if from := all[0].Origin; want.line == 0 && from != OriginDefault || want.line > 0 && !strings.HasSuffix(from, fmt.Sprintf(":%d", want.line)) {
+			t.Errorf("%s: from %s", key, from)
+		}
+	}
+	for _, key := range []string{"mcp.slow.timeout", "relay.bad"} {
+		if all := c.Value(key); len(all) != 1 || !all[0].Refused || all[0].Value != "" {
+			t.Errorf("%s is not valid, and is %+v", key, all)
+		}
+	}
+	for _, key := range []string{"mcp.gone.url", "mcp.files.tiemout", "mcp.files.env.PATH", "mcp.files.oauth.grnt", "relay.gone", "relay.gone.file", "relay.log.fil", "relay[0].file", "relay.", "budgets.x.usd"} {
+		if all := c.Value(key); len(all) != 0 {
+			t.Errorf("%s is %+v", key, all)
+		}
 	}
 }
 

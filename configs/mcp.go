@@ -111,7 +111,7 @@ var mcpName = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$`)
 
 // readMCPServer reads one server, and returns false after a warning about it.
 func readMCPServer(r *reader, m member) (MCPServer, bool) {
-	s := MCPServer{Name: m.name, Process: MCPProcess{Where: MCPWorkspace, Network: NetworkNone}, Timeout: DefaultMCPTimeout}
+	s := plainServer(m.name)
 	before := len(r.warnings)
 	if isGroup[MCPServer](r, m.at, m.value) {
 		r.group(m.at, m.value, &s)

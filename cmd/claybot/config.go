@@ -136,17 +136,22 @@ func (e *env) values(key string) ([]shownKey, error) {
 	}
 	all := e.withPending(c, key, c.Value(key))
 	if len(all) == 0 {
-		return nil, noSuchKey(key)
+		f, err := e.configFile()
+		if err != nil {
+			return nil, err
+		}
+		return nil, noSuchKey(f.text, key)
 	}
 	return all, nil
 }
 
-func noSuchKey(key string) error {
-	text := fmt.Sprintf("there is no key %q; claybot config show lists them", configs.ShownKey(key))
-	if near := configs.NearestKey(key); near != "" {
-		text += "; did you mean " + near + "?"
+// noSuchKey is of a key that a file with a text cannot have, or of an entry that it has not.
+func noSuchKey(text []byte, key string) error {
+	why := fmt.Sprintf("there is no key %q; claybot config show lists them", configs.ShownKey(key))
+	if near := configs.NearestKey(text, key); near != "" {
+		why += "; did you mean " + near + "?"
 	}
-	return usageError{errors.New(text)}
+	return usageError{errors.New(why)}
 }
 
 type configGetCmd struct {
@@ -185,7 +190,7 @@ func (c configSetCmd) Run(e *env) error {
 		return err
 	}
 	c.Key = configs.Meant(f.text, c.Key)
-	value, secret, err := c.value(e)
+	value, secret, err := c.value(e, f)
 	if err != nil {
 		return err
 	}

@@ -187,7 +187,7 @@ func (f *configFile) edited(c web.ConfigEdit) (next []byte, undo func(), err err
 		}
 		switch {
 		case !configs.Known(key):
-			return nil, undo, noSuchKey(key)
+			return nil, undo, noSuchKey(f.text, key)
 		case !configs.TakesSecret(key) || configs.SecretGroup(key):
 			return nil, undo, usageError{fmt.Errorf("%s is no secret: set its value", key)}
 		}
@@ -204,7 +204,7 @@ func (f *configFile) edited(c web.ConfigEdit) (next []byte, undo func(), err err
 		next, err = f.without(key)
 		return next, undo, err
 	default:
-		if err := referenced(key, *c.Value); err != nil {
+		if err := f.referenced(key, *c.Value); err != nil {
 			return nil, undo, err
 		}
 		value := *c.Value

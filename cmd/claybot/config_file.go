@@ -297,11 +297,11 @@ func (f *configFile) reverted(number *int) (key string, next []byte, err error) 
 const maxSecretInput = 16 << 10
 
 // value returns what the file is to say, or the secret that it is to refer to.
-func (c configSetCmd) value(e *env) (value, secret string, err error) {
+func (c configSetCmd) value(e *env, f *configFile) (value, secret string, err error) {
 	secretive := configs.TakesSecret(c.Key)
 	switch {
-	case c.Value == nil && !configs.Known(c.Key):
-		return "", "", noSuchKey(c.Key)
+	case c.Value == nil && !configs.Known(c.Key) && !configs.WholeEntry(c.Key):
+		return "", "", noSuchKey(f.text, c.Key)
 	case c.Value == nil && !secretive:
 		return "", "", usageError{fmt.Errorf("give a value: claybot config set %s VALUE", c.Key)}
 	case c.Value == nil && configs.SecretGroup(c.Key):
@@ -310,7 +310,7 @@ func (c configSetCmd) value(e *env) (value, secret string, err error) {
 		secret, err = e.readSecret(c.Key)
 		return "", secret, err
 	}
-	return *c.Value, "", referenced(c.Key, *c.Value)
+	return *c.Value, "", f.referenced(c.Key, *c.Value)
 }
 
 // without returns the text of the file in which key is not set.
@@ -320,18 +320,18 @@ func (f *configFile) without(key string) ([]byte, error) {
 	case err != nil:
 		return nil, configError{fmt.Errorf("%s: %w", f.path, err)}
 	case bytes.Equal(next, f.text) && !configs.Known(key):
-		return nil, noSuchKey(key)
+		return nil, noSuchKey(f.text, key)
 	}
 	return next, nil
 }
 
 // referenced refuses a secret as the value of a key, and a value in which a secret is hidden.
-func referenced(key, value string) error {
+func (f *configFile) referenced(key, value string) error {
 	if strings.Contains(value, configs.Hidden) {
 		return usageError{fmt.Errorf("the value has %s, which stands for what is not shown; write the whole value", configs.Hidden)}
 	}
 	if (configs.IsSecret(key) || configs.ShownKey(key) != key) && !configs.Known(key) { // it is, or is named like, a secret
-		return noSuchKey(key)
+		return noSuchKey(f.text, key)
 	}
 	if configs.IsSecret(key) && !strings.HasPrefix(value, "env:") && !strings.HasPrefix(value, "file:") {
 		if configs.SecretGroup(key) {
