@@ -323,7 +323,6 @@ func (f *configFile) check(e *env, keys []string, next []byte) ([]configs.Warnin
 	before, warnings, err := f.load(e, f.text)
 	known := err == nil
 	if known {
-		f.dataDir = before.DataDir
 		open = guarded(before) != nil
 		for _, w := range warnings {
 			was[same(w)]++
@@ -409,10 +408,7 @@ func (f *configFile) reread(e *env, again string, with *comparison, keys ...stri
 	if err != nil {
 		return nil, err
 	}
-	cl, err := dial(c.DataDir)
-	if errors.Is(err, api.ErrNoDaemon) && f.dataDir != "" {
-		cl, err = dial(f.dataDir)
-	}
+	cl, err := f.daemon(e, c.DataDir)
 	if errors.Is(err, api.ErrNoDaemon) {
 		return nil, nil
 	}

@@ -28,8 +28,6 @@ type configFile struct {
 	text  []byte   // nil for a file that does not exist
 	log   *os.File // the history, see lock
 	by    string   // who changes it
-
-	dataDir string // that the text before a change named, where the daemon runs until a restart
 }
 
 // configFile reads the file that would be loaded. One that is missing is created by a change.

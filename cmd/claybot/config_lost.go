@@ -20,7 +20,7 @@ func (f *configFile) kept(e *env) error {
 	if err != nil {
 		return nil //nolint:nilerr // the text is broken, and a change mends it or is refused
 	}
-	cl, err := dial(c.DataDir)
+	cl, err := f.daemon(e, c.DataDir)
 	if errors.Is(err, api.ErrNoDaemon) {
 		return nil
 	}

@@ -3,12 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	api "github.com/claybot/claybot/client"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/web"
 )
@@ -116,17 +118,16 @@ func (e *env) withPending(c configs.Config, group string, all []configs.Value) [
 	for i, v := range all {
 		list[i].Value = v
 	}
-	cl, err := dial(c.DataDir)
+	f, err := e.configFile()
 	if err != nil {
 		return list
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), pendingWait)
-	defer cancel()
-	var view web.ConfigView
-	if cl.call(ctx, "GET", "/config", nil, &view) != nil {
+	cl, err := f.daemon(e, c.DataDir)
+	if err != nil {
 		return list
 	}
-	if f, err := e.configFile(); err != nil || configs.VersionOf(f.text) != view.Version {
+	view, same := f.shownBy(cl)
+	if !same {
 		return list
 	}
 	for _, k := range view.Keys {
@@ -142,4 +143,54 @@ func (e *env) withPending(c configs.Config, group string, all []configs.Value) [
 		}
 	}
 	return list
+}
+
+// shownBy is the configuration as a daemon shows it, and whether its file has the text of this one.
+func (f *configFile) shownBy(cl *client) (view web.ConfigView, same bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), pendingWait)
+	defer cancel()
+	err := cl.call(ctx, "GET", "/config", nil, &view)
+	return view, err == nil && view.Version == configs.VersionOf(f.text)
+}
+
+// daemon connects to the daemon of a data directory, which is that of the text of the file; or else to one whose file has
+// the same text, and which runs until a restart on a directory that the history of the file names.
+func (f *configFile) daemon(e *env, dir string) (*client, error) {
+	cl, err := dial(dir)
+	if !errors.Is(err, api.ErrNoDaemon) {
+		return cl, err
+	}
+	history, _ := f.history() // without one, there is no other directory
+	seen := []string{dir}
+	for _, c := range slices.Backward(history) {
+		if c.Key != "data_dir" {
+			continue
+		}
+		for _, value := range []*string{c.After, c.Before} {
+			other := f.dataDir(e, value)
+			if other == "" || slices.Contains(seen, other) {
+				continue
+			}
+			seen = append(seen, other)
+			if cl, err := dial(other); err == nil {
+				if _, same := f.shownBy(cl); same {
+					return cl, nil
+				}
+			}
+		}
+	}
+	return nil, err
+}
+
+// dataDir is the data directory with a value for its key in the file; nil: without one.
+func (f *configFile) dataDir(e *env, value *string) string {
+	text, err := configs.Unset(f.text, "data_dir")
+	if err == nil && value != nil {
+		text, err = configs.Set(text, "data_dir", *value)
+	}
+	if err != nil {
+		return ""
+	}
+	c, _, _ := f.load(e, text) // without one, it is no directory
+	return c.DataDir
 }
