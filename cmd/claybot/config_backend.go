@@ -148,6 +148,7 @@ func (d configDesk) ChangeConfig(ctx context.Context, c web.ConfigEdit) (out web
 	if err != nil {
 		return out, configProblem(c.Key, err)
 	}
+	c.Key = configs.Meant(f.text, c.Key)
 	next, undo, err := f.edited(c)
 	if err == nil {
 		out, err = d.finish(ctx, f, c.Key, next, c.Kind != "" || c.Removes() && configs.WholeEntry(c.Key))
@@ -178,7 +179,7 @@ func doneHere(err error, command string) error {
 // edited returns the text of the file with a change. undo removes the secret that it stores.
 func (f *configFile) edited(c web.ConfigEdit) (next []byte, undo func(), err error) {
 	undo = func() {}
-	key := configs.Meant(f.text, c.Key)
+	key := c.Key
 	switch {
 	case c.Secret != "":
 		secret, err := oneSecret(c.Secret)

@@ -431,3 +431,18 @@ func TestConfigNumbered(t *testing.T) {
 		t.Errorf("the change of a history that is gone has number %d", got)
 	}
 }
+
+// A value for a group, such as model, is in the history under the key that it means, so that a revert finds it.
+func TestConfigMeant(t *testing.T) {
+	h := startDaemon(t, "model:\n  name: demo\n  max_tokens: 500\n", nil)
+	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
+	var out web.ConfigChanged
+	h.config(200, "PUT", "/config/model", "", `{"value":"gpt-5"}`, &out)
+	if len(out.Changes) != 1 || out.Changes[0].Key != "model.name" || *out.Changes[0].Before != "demo" {
+		t.Fatalf("the change is %+v", out)
+	}
+	h.config(200, "POST", "/config/history/1/revert", "", "", nil)
+	if name := h.daemon.config.Load().Model.Name; name != "demo" {
+		t.Errorf("after the revert, the model is %s", name)
+	}
+}
