@@ -145,6 +145,13 @@ func TestWrittenSecrets(t *testing.T) {
 			t.Errorf("%s: %s", key, got)
 		}
 	}
+	text := []byte("model: {name: demo, max_tokens: 7}\n")
+	if got, _ := Written(text, "model"); got != "{name: demo, max_tokens: 7}" {
+		t.Errorf("a group without a secret: %s", got)
+	}
+	if got := MaskLine("  max_tokens: 7"); got != "  max_tokens: 7" {
+		t.Errorf("a line without a secret: %s", got)
+	}
 	for key, secret := range map[string]bool{
 		"model.max_tokens": false, "http.tls_key": false, "model.key": true, "telegram.token": true, "connectors.x.token": true, "connectors.x.receive": false,
 		"agents.a.max_steps": false, "access.mode": false, "slack.client_id": false, "unknown.api_key": true,

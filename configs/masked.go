@@ -40,7 +40,7 @@ func MaskLine(line string) string {
 	line = setting.ReplaceAllStringFunc(line, func(text string) string {
 		m := setting.FindStringSubmatch(text)
 		name, value := strings.Trim(m[1], "\": \t"), strings.Trim(m[2], `"'`)
-		if guarded.MatchString(name) && !strings.HasPrefix(value, "env:") && !strings.HasPrefix(value, "file:") {
+		if guarded(name) && !strings.HasPrefix(value, "env:") && !strings.HasPrefix(value, "file:") {
 			return m[1] + Hidden
 		}
 		return text

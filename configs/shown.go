@@ -206,8 +206,10 @@ func (c Config) setValue(path string, o origin) Value {
 // shapes are what tokens, and accounts in addresses, look like anywhere in a text.
 var shapes = lazyregexp.New(`//[^/@\s]+@|(?:\b|_)(?i:sk|ghp|gho|ghs|github_pat|glpat|xox[a-z])[-_.][A-Za-z0-9_-]{6}|xapp-|AKIA[A-Z0-9]{8}|(?i:bearer|basic)\s+\S{4}|[0-9]{6,}:[A-Za-z0-9_-]{20}|[A-Za-z0-9_-]{23,}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{20}`)
 
-// guarded are names, of keys and variables, whose values may be secrets.
-var guarded = lazyregexp.New(`(?i)(^|[._-])(token|keys?|secrets?|passw(or)?d|headers|authorization|auth|cookie)$|_(token|key|secret)`)
+// guarded reports whether the value of a key or a variable may be a secret, by its name.
+func guarded(name string) bool { return guardedNames.MatchString(name) && name != "max_tokens" }
+
+var guardedNames = lazyregexp.New(`(?i)(^|[._-])(token|keys?|secrets?|passw(or)?d|headers|authorization|auth|cookie)$|_(token|key|secret)`)
 
 // IsSecret reports whether the value of a key is a secret, of which the file has a reference.
 func IsSecret(key string) bool {
@@ -221,7 +223,7 @@ func IsSecret(key string) bool {
 	case ok && k.kind == "secret variables":
 		return true
 	}
-	return guarded.MatchString(key)
+	return guarded(key)
 }
 
 // TakesSecret reports whether the value of a key is, or can be, a secret of which the file has a reference: headers
@@ -307,7 +309,7 @@ func public(n *yaml.Node, secret bool) *yaml.Node {
 	}
 	for i, x := range n.Content {
 		name := n.Kind == yaml.MappingNode && i%2 == 0
-		below := secret || n.Kind == yaml.MappingNode && guarded.MatchString(n.Content[i-i%2].Value)
+		below := secret || n.Kind == yaml.MappingNode && guarded(n.Content[i-i%2].Value)
 		c.Content = append(c.Content, public(x, below && !name))
 	}
 	return c
