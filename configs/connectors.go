@@ -327,8 +327,19 @@ func (c *Connectors) separate(r *reader) {
 	}
 }
 
-// CodeMalformed is the code of a token or key that does not have its form.
-const CodeMalformed = "credential-malformed"
+// The codes of a token or key that does not have its form, and of one with spaces or quotes.
+const (
+	CodeMalformed = "credential-malformed"
+	CodeQuoted    = "credential-quoted"
+)
+
+// HasQuotes reports whether a token or key has spaces or quotes, which none has.
+func HasQuotes(value string) bool {
+	return strings.TrimSpace(value) != value || strings.ContainsAny(value, " \t\r\n\"'")
+}
+
+// WithoutQuotes is the next step for a token or key with spaces or quotes, by where to get it.
+func WithoutQuotes(where string) string { return where + ", and set it without them" }
 
 // Malformed returns the first credential of an instance that does not have its form.
 func (i Instance) Malformed() (name string, c Credential, ok bool) {
@@ -352,9 +363,13 @@ func (c *Config) WrongCredentials() []Warning {
 					why += ", and looks like " + i.Names()[n] + ": swap the two"
 				}
 			}
+			code, next := CodeMalformed, wrong.Where
+			if HasQuotes(wrong.Value.Value()) {
+				why, code, next = name+" contains spaces or quotes", CodeQuoted, WithoutQuotes(wrong.Where)
+			}
 			c.Connectors.refuse(r, i, why)
 			w := &r.warnings[len(r.warnings)-1]
-			w.code, w.Next = CodeMalformed, wrong.Where
+			w.code, w.Next = code, next
 		}
 	}
 	c.tokenless(r)

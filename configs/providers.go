@@ -81,14 +81,15 @@ func (m Model) Quirks() llm.Quirks {
 // that the file names for it, to a server that the file names.
 func (r *reader) modelEnviron(m *Model) {
 	if m.elsewhere() {
-		why := m.lost()
-		m.locate()
-		switch {
+		switch why := m.lost(); {
+		case m.Off() != "": // it was said
 		case why != "":
 			r.warn(place{key: "model.provider"}, "%s", why)
+			r.warnings[len(r.warnings)-1].shut(m, "model.base_url", why)
 		case m.Name == "":
 			r.warn(place{key: "model.name"}, "is missing: name one of the models of %s", m.Provider)
 		}
+		m.locate()
 		return
 	}
 	theirs := m.Provider == ProviderAnthropic || m.Provider == "" && (m.BaseURL != "" && ownAddress(m.BaseURL, ProviderAnthropic) ||

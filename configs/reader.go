@@ -51,6 +51,12 @@ func (w Warning) Concerns(key string) bool {
 	return within(w.Key, key) || within(key, w.Key)
 }
 
+// Explains reports whether the warning is about what switches a part off, where Off of the part says why.
+func (w Warning) Explains(why string) bool {
+	cause, _, _ := strings.Cut(why, "; did you mean ")
+	return cause != "" && w.Off && strings.Contains(w.String(), cause)
+}
+
 // Unapplied is a warning about a setting that only a restart applies: what held
 // before holds still.
 func (w Warning) Unapplied() Warning {

@@ -65,7 +65,9 @@ type View struct {
 	// Text is why it does not run, or what it does, in a sentence without secrets.
 	Text string `json:"text,omitempty" doc:"Why it does not run, or what it lacks."`
 	// Next is the next step, where the text does not say it.
-	Next string   `json:"next,omitempty" doc:"What to do about it, where a next step is known."`
+	Next string `json:"next,omitempty" doc:"What to do about it, where a next step is known."`
+	// Code is that of the finding about it, see docs/doctor.md.
+	Code string   `json:"code,omitempty" doc:"The code of what is wrong, as in the status; see docs/doctor.md."`
 	Uses []Key    `json:"uses,omitempty" doc:"The nodes that it works with."`
 	Can  []string `json:"can,omitempty" doc:"The calls that it has: start, stop, restart, test."`
 	// Stopped is by whom and when, of a stopped node.

@@ -215,14 +215,7 @@ func (d *doctor) settings(e *env, warnings []configs.Warning) {
 		d.ok("read " + d.config.Source.File)
 	}
 	for _, w := range warnings {
-		if w.Code() == configs.CodeMalformed {
-			continue // the check of its connector says so
-		}
-		level := postgres.LevelWarning
-		if w.Off || w.Code() == configs.CodeMissing { // what needs the secret does not work
-			level = postgres.LevelProblem
-		}
-		d.say(w.Code(), level, w.String(), w.Next)
+		d.say(w.Code(), levelOf(w.Code(), w.Off), w.String(), w.Next)
 		if do := e.renaming(w); do != nil {
 			d.offer(do)
 		}

@@ -68,18 +68,6 @@ func unsafeCode(dir string) string {
 	return "data-dir-unusable"
 }
 
-// unreadSecret returns the warning about a secret that the settings of one of several groups of keys name, and that
-// cannot be read. It is the cause where the credential is missing.
-func unreadSecret(c *configs.Config, groups ...string) (configs.Warning, bool) {
-	i := slices.IndexFunc(c.Source.Warnings, func(w configs.Warning) bool {
-		return w.Code() == configs.CodeMissing && slices.ContainsFunc(groups, w.Concerns)
-	})
-	if i < 0 {
-		return configs.Warning{}, false
-	}
-	return c.Source.Warnings[i], true
-}
-
 // refused records why a platform did not accept the credentials of a connector, or did not answer.
 func (d *doctor) refused(err error) bool {
 	if p := (*connectors.PermanentError)(nil); errors.As(err, &p) {
@@ -111,7 +99,7 @@ var doctorCodes = []doctorCode{
 	{"access-open", "anyone may use the bot", "", false},
 	{"access-unlimited", "anyone may use the bot, as often as they like", "", false},
 	{"http-exposed", "the web page would be open to other machines without encryption", "", false},
-	{"http-unusable", "the web page cannot listen at its address", "", inChats},
+	{"http-unusable", "the web page, or the listener of metrics, cannot listen at its address", "", inChats},
 	{"proxy-without-host", "there is a proxy, and claybot does not know its host name", "", false},
 	{"budget-none", "no budget limits a person", "", false},
 
@@ -182,8 +170,8 @@ var doctorCodes = []doctorCode{
 
 	{"connector-off", "a connector is off because of its settings", "", false},
 	{"credential-missing", "a token or key is not set or cannot be read", "", false},
-	{"credential-quoted", "a token or key contains spaces or quotes", "", false},
-	{"credential-malformed", "a token or key does not have its form", "", false},
+	{configs.CodeQuoted, "a token or key contains spaces or quotes", "", false},
+	{configs.CodeMalformed, "a token or key does not have its form", "", false},
 	{"credential-refused", "the service refuses a token or key", "copy it again from the service", inChats},
 	{"telegram-privacy-on", "the bot does not see all messages of a group", "", false},
 	{"telegram-not-admin", "reactions need the bot to be an administrator", "", false},

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
@@ -91,7 +90,12 @@ func (d *daemon) readiness() (ok bool, missing web.Problem) {
 		f.Text = l.all[0].Text
 	}
 	if by != nil { // the code and the next step are those of the status
-		d.connectorFindings(l, *by)
+		if w, ofSetting := settingOf(d.config.Load(), *by); ofSetting {
+			l.wrong(f.What, f.Part, f.Level, w.Code(), w.String(), nextFor(w))
+			f.Text = "connector " + by.Name + " is off: " + w.String()
+		} else {
+			d.connectorFindings(l, *by)
+		}
 	}
 	l.wrong(f.What, f.Part, f.Level, f.Code, f.Text, "")
 	f.Text, f.Code, f.Next = l.all[len(l.all)-1].Text, l.all[0].Code, l.all[0].Next
@@ -132,24 +136,6 @@ func (d *daemon) memberFindings(l *findingList, st overview.Status) {
 	}
 }
 
-// settingFindings are about what bad settings switch off. Operators read of the first one in their chats.
-func (d *daemon) settingFindings(l *findingList, st overview.Status) {
-	off := slices.DeleteFunc(slices.Clone(st.Settings), func(x overview.SettingStatus) bool { return !x.Off || x.Code == "" })
-	part := texts.Part{Kind: texts.PartConfiguration}
-	if len(off) == 0 {
-		l.works("configuration", part)
-		return
-	}
-	text := off[0].Text
-	if more := len(off) - 1; more > 0 {
-		text += fmt.Sprintf(" (and %d more; claybot config check lists all)", more)
-	}
-	l.wrong("configuration", part, overview.LevelProblem, off[0].Code, text, off[0].Next)
-	for _, x := range off[1:] {
-		l.wrong("configuration "+cmp.Or(x.Key, x.Connector, "file"), texts.Part{}, overview.LevelProblem, x.Code, x.Text, x.Next)
-	}
-}
-
 // restartFindings are about the settings that wait for a restart, with the values in force.
 func (d *daemon) restartFindings(l *findingList) {
 	now := *d.config.Load()
@@ -179,12 +165,10 @@ const (
 	connectorOffNext = "correct it, then run: claybot config check; claybot reads the file again by itself, and its environment when it starts"
 )
 
-// groupsOf are the groups of keys that may set a connector.
-func groupsOf(connector string) []string { return []string{connector, "connectors." + connector} }
-
 // connectorFindings are about a connector. Operators have another notice of one that has stopped.
 func (d *daemon) connectorFindings(l *findingList, x overview.ConnectorStatus) {
 	part := texts.Part{Kind: texts.PartConnector, Name: x.Name}
+	_, ofSetting := settingOf(d.config.Load(), x)
 	broken := x.Held != "" || !x.Well() && x.Err != ""
 	code, text, next := overview.RefusalCode(x.Refusal), connectorLine(x), ""
 	switch {
@@ -194,18 +178,10 @@ func (d *daemon) connectorFindings(l *findingList, x overview.ConnectorStatus) {
 		next = x.Refusal.Fix
 		text = strings.Replace(text, "; "+next, "", 1)
 	}
-	if w, missing := unreadSecret(d.config.Load(), groupsOf(x.Name)...); missing && code == "credential-missing" {
-		code, text, next = w.Code(), w.String(), w.Next
-	}
-	switch off := d.config.Load().Connectors.Off(x.Name); {
+	switch off := offOf(d.config.Load(), x.Name); {
+	case ofSetting: // which has the finding
 	case off != "" && x.State == connectors.StateStopped:
-		code, next := "connector-off", connectorOffNext
-		if s, ok := d.config.Load().Connectors.Instance(x.Name); ok {
-			if _, wrong, malformed := (configs.Instance{Name: x.Name, Settings: s}).Malformed(); malformed {
-				code, next = configs.CodeMalformed, wrong.Where
-			}
-		}
-		l.wrong(x.Name, texts.Part{}, overview.LevelProblem, code, "it is off: "+off, next)
+		l.wrong(x.Name, texts.Part{}, overview.LevelProblem, "connector-off", "it is off: "+off, connectorOffNext)
 	case broken && x.Name == "web":
 		text, next, _ := strings.Cut(x.Err, "; ")
 		l.wrong(x.Name, part, overview.LevelProblem, "http-unusable", text, next)
@@ -259,8 +235,8 @@ func (d *daemon) modelFindings(l *findingList) {
 		seen[key] = true
 		what, part := "model "+key, texts.Part{Kind: texts.PartModel, Name: key}
 		if why := m.Off(); why != "" {
-			if _, said := unreadSecret(c, "model", "agents."+name); said {
-				continue // the setting has a finding
+			if _, ofSetting := offBy(c, why); ofSetting {
+				continue // the setting has the finding
 			}
 			l.wrong(what, part, overview.LevelProblem, "model-off", "it is off: "+why, correctModel)
 			continue

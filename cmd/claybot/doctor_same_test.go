@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
 )
 
@@ -20,6 +21,7 @@ type brokenRun struct {
 	later  string                            // the file that the running daemon reads
 	change func(*testing.T, *setupBench)     // of the running daemon, before it reads the file again
 	asks   func(*testing.T, *daemon, string) // what else says the same, with the code
+	node   nodes.Key                         // the node that says the same; zero: none does
 }
 
 var brokenRuns = []brokenRun{
@@ -29,6 +31,22 @@ var brokenRuns = []brokenRun{
 	}, asks: testsConnector},
 	{brokenSetup: brokenSetup{name: "a variable that is not set", file: "telegram: {token: 'env:MY_TOKEN'}\n", code: "config-secret-missing", next: "set the variable"}},
 	{brokenSetup: brokenSetup{name: "a key of a model that is not set", file: "model: {base_url: 'http://127.0.0.1:1/v1', name: m, key: 'env:MY_KEY'}\n", code: "config-secret-missing", next: "set the variable"}},
+	{brokenSetup: brokenSetup{name: "a value that switches a connector off", file: "telegram: {token: 'env:TOKEN', api_url: nonsense}\n", env: map[string]string{"TOKEN": "1234567:FAKE-telegram-token-for-tests-only"}, code: "config-value", next: "correct it, then run: claybot config check"}, node: keyOfConnector("telegram")},
+	{brokenSetup: brokenSetup{name: "a mistyped connector", file: "telegarm: {}\n", code: "config-key-unknown", next: "correct it; claybot config show"}, node: keyOfConnector("telegram")},
+	{brokenSetup: brokenSetup{name: "a connector without a token", file: "connectors: {sales: {type: telegram}}\n", code: "config-value", next: "correct it, then run: claybot config check"}, node: keyOfConnector("sales")},
+	{brokenSetup: brokenSetup{name: "a part of a token", env: map[string]string{"TELEGRAM_BOT_TOKEN": "1234567"}, code: "credential-malformed", next: "get it from @BotFather"}, node: keyOfConnector("telegram")},
+	{brokenSetup: brokenSetup{name: "a token in quotes", env: map[string]string{"TELEGRAM_BOT_TOKEN": "'1234567:FAKE-telegram-token-for-tests-only'"}, code: "credential-quoted", next: "get it from @BotFather (/mybots), and set it without them"}, node: keyOfConnector("telegram")},
+	{brokenSetup: brokenSetup{name: "the tokens of Slack swapped", env: map[string]string{"SLACK_BOT_TOKEN": "xapp-FAKE", "SLACK_APP_TOKEN": "xoxb-FAKE"}, code: "credential-malformed", next: "copy it from api.slack.com"}, node: keyOfConnector("slack")},
+	{brokenSetup: brokenSetup{name: "a value that switches the model off", file: "model: {provider: opnai, name: gpt-5}\n", code: "config-value", next: "correct it, then run: claybot config check"}, node: nodes.Key{Kind: nodes.Model, Name: "gpt-5"}},
+	{brokenSetup: brokenSetup{name: "a variable that switches the model off", env: map[string]string{"OPENAI_BASE_URL": "nowhere", "OPENAI_API_KEY": "sk-FAKE"}, code: "config-value", next: "correct it, then run: claybot config check"}, node: nodes.Key{Kind: nodes.Model, Name: "gpt-5"}},
+	{brokenSetup: brokenSetup{name: "a provider without an address", file: "model: {provider: azure, name: m, key: 'env:K'}\n", env: map[string]string{"K": "sk-FAKE"}, code: "config-value", next: "correct it, then run: claybot config check"}, node: nodes.Key{Kind: nodes.Model, Name: "m"}},
+	{brokenSetup: brokenSetup{name: "a value that switches schedules off", file: "cron: {enabled: 7}\n", code: "config-value", next: "correct it, then run: claybot config check"}, node: keyOfConnector("cron")},
+	{brokenSetup: brokenSetup{name: "an MCP server that is left out", file: "mcp: {both: {command: [x], url: 'http://127.0.0.1:1'}}\n", code: "config-value", next: "correct it, then run: claybot config check"}, node: nodes.Key{Kind: nodes.MCP, Name: "both"}},
+	{brokenSetup: brokenSetup{name: "a sink that is left out", file: "relay: [{name: crm, url: nowhere}]\n", code: "config-value", next: "correct it, then run: claybot config check"}, node: nodes.Key{Kind: nodes.Relay, Name: "crm"}},
+	{brokenSetup: brokenSetup{name: "a provider of workspaces that does not exist", file: "workspaces: {provider: dokcer}\n", code: "config-value", next: "correct it, then run: claybot config check"}},
+	{brokenSetup: brokenSetup{name: "a search without an engine", file: "web: {search: {provider: brave}}\n", code: "config-value", next: "correct it, then run: claybot config check"}},
+	{brokenSetup: brokenSetup{name: "files at no address", file: "files: {url: nowhere}\n", code: "config-value", next: "correct it, then run: claybot config check"}},
+	{brokenSetup: brokenSetup{name: "a key that is ignored", file: "frobnicate: 1\n", code: "config-key-unknown", next: "correct it; claybot config show"}},
 	{brokenSetup: brokenSetup{name: "a port that is taken", file: "language: en\n", breaks: func(t *testing.T, b *setupBench) { b.env["CLAYBOT_HTTP_ADDR"] = takenAddress(t) }, code: "http-unusable", next: "set CLAYBOT_HTTP_ADDR to another one"}},
 	{brokenSetup: brokenSetup{name: "a port of the file that is taken", breaks: func(t *testing.T, b *setupBench) {
 		delete(b.env, "CLAYBOT_HTTP_ADDR")
@@ -97,6 +115,12 @@ func TestOneCauseOneCode(t *testing.T) {
 				all = slices.DeleteFunc(all, func(f overview.Finding) bool { return ambient[f.Code] || f.What == "limits" })
 				if len(all) != 1 || all[0].Code != x.code || !strings.HasPrefix(all[0].Next, x.next) || all[0].Next != said["status"][0].Next {
 					t.Errorf("the %s says %+v, want %s → %s once", what, all, x.code, x.next)
+				}
+			}
+			if x.node.Name != "" {
+				n, err := nodeDesk{d}.node(ctx, x.node)
+				if first := said["status"][0]; err != nil || n.State == nodes.Running || n.Code != x.code || n.Next != first.Next || n.Text != first.Text {
+					t.Errorf("the node says %+v, %v; the status %+v", n, err, first)
 				}
 			}
 			var out bytes.Buffer

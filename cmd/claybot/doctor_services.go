@@ -35,6 +35,9 @@ func (d *doctor) files(ctx context.Context) bool {
 	f := d.config.Storage.Files
 	switch {
 	case f.Fault != "":
+		if _, ofSetting := offBy(&d.config, f.Fault); ofSetting {
+			return true // the setting has the finding
+		}
 		return d.problem("files-url-wrong", f.Fault, "")
 	case !f.Wanted():
 		return true
@@ -176,9 +179,10 @@ func (d *doctor) instances(ctx context.Context) bool {
 	all := d.config.Connectors.Instances()
 	for _, i := range all {
 		d.what = i.Name
-		_, _, malformed := i.Malformed()
-		if why := i.Settings.Off(); why != "" && !malformed {
-			d.problem("connector-off", "it is off: "+why, connectorOffNext)
+		if why := i.Settings.Off(); why != "" {
+			if _, ofSetting := offBy(&d.config, why); !ofSetting {
+				d.problem("connector-off", "it is off: "+why, connectorOffNext)
+			}
 			continue
 		}
 		var needed []credential
@@ -227,8 +231,8 @@ func (d *doctor) model(context.Context) bool {
 		return d.warn("model-demo", "it is the demo model, which replies from a script", "set a model with: claybot setup model")
 	}
 	if why := m.Off(); why != "" {
-		if _, said := unreadSecret(&d.config, "model"); said {
-			return true // the setting has a finding
+		if _, ofSetting := offBy(&d.config, why); ofSetting {
+			return true // the setting has the finding
 		}
 		return d.problem("model-off", "it is off: "+why, correctModel)
 	}
@@ -255,8 +259,8 @@ func (d *doctor) credentials(all ...credential) bool {
 			good = false
 		case v == "":
 			good = d.problem("credential-missing", name+" is not set or cannot be read", c.where) && false
-		case strings.TrimSpace(v) != v || strings.ContainsAny(v, " \t\r\n\"'"):
-			good = d.problem("credential-quoted", name+" contains spaces or quotes", c.where+", and set it without them") && false
+		case configs.HasQuotes(v):
+			good = d.problem(configs.CodeQuoted, name+" contains spaces or quotes", configs.WithoutQuotes(c.where)) && false
 		case c.form != nil && !c.form.MatchString(v):
 			good = d.problem(configs.CodeMalformed, name+" is malformed", c.where) && false
 		}

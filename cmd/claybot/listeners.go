@@ -76,7 +76,8 @@ func (l *listeners) problems(s *settings) []overview.SettingStatus {
 		return all
 	}
 	if why := l.scrapes.Problem(); why != "" {
-		all = append(all, overview.SettingStatus{Text: why, Off: true})
+		text, next, _ := strings.Cut(why, "; ")
+		all = append(all, overview.SettingStatus{Text: text, Next: next, Off: true, Code: "http-unusable", Key: "metrics_listen"})
 	}
 	return all
 }

@@ -43,10 +43,19 @@ func (c nodesListCmd) Run(e *env) error {
 			return e.text(nodes.Mermaid(out.Nodes))
 		}
 		rows := each(out.Nodes, func(n nodes.View) []string {
-			return []string{n.Kind, n.Name, n.Type, n.State, usesOf(n), connectors.OneLine(join("; ", n.Text, n.Next), 300)}
+			return []string{n.Kind, n.Name, n.Type, n.State, usesOf(n), nodeNote(n)}
 		})
 		return e.list("KIND,NAME,TYPE,STATE,USES,NOTE", "No nodes.\n", rows)
 	})
+}
+
+// nodeNote is what a node says, with the next step and the code of the finding about it.
+func nodeNote(n nodes.View) string {
+	note := connectors.OneLine(join("; ", n.Text, n.Next), 600)
+	if n.Code != "" {
+		note += " [" + n.Code + "]"
+	}
+	return note
 }
 
 // usesOf names what a node uses, as kind/name,name.

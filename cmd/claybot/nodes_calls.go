@@ -208,7 +208,7 @@ func (d *daemon) test(ctx context.Context, n nodes.View) (done web.NodeDone, err
 // configuration, which does not run.
 func (d *daemon) configured(name string) connectors.Connector {
 	c := *d.config.Load()
-	if s, there := c.Connectors.Instance(name); there && d.config.keeps(name) != "" {
+	if s, there := c.Connectors.Instance(name); there && d.config.keeps(name) != nil {
 		return d.make(c, configs.Instance{Name: name, Settings: s})
 	}
 	return d.roster.of(name)

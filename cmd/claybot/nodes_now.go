@@ -86,8 +86,11 @@ func (d nodeDesk) connectorNodes(c *configs.Config, all []overview.ConnectorStat
 		if _, verifies := d.roster.of(x.Name).(connectors.Verifier); verifies {
 			n.Can = append(n.Can, nodes.Test)
 		}
-		if n.Text == "" {
-			n.Text = d.config.keeps(x.Name)
+		if w, ofSetting := settingOf(c, x); ofSetting && x.Held == "" {
+			n = offNode(n, w)
+		}
+		if kept := d.config.keeps(x.Name); n.Text == "" && kept != nil {
+			n.Text, n.Next, n.Code = kept.Text, kept.Next, kept.Code
 		}
 		d.tests.settle(&n, x.LastOK)
 		list = append(list, n)
@@ -126,6 +129,9 @@ func (d nodeDesk) profileNodes(c *configs.Config) (list []nodes.View) {
 		n := nodes.View{Key: nodes.Key{Kind: nodes.Profile, Name: name}, Type: p.Engine.Name, State: nodes.Running, Uses: []nodes.Key{m.Key}}
 		if why := p.Off(); why != "" {
 			n.State, n.Text = nodes.Off, why
+			if w, ofSetting := offBy(c, why); ofSetting {
+				n = offNode(n, w)
+			}
 		}
 		d.stoppable(&n)
 		n.Uses = append(n.Uses, d.tooling.box.nodesOf(name)...)
@@ -151,6 +157,9 @@ func (d nodeDesk) modelNode(name string, m configs.Model) nodes.View {
 	switch why, problem := m.Off(), d.models.problem(m); {
 	case why != "":
 		n.State, n.Text = nodes.Off, why
+		if w, ofSetting := offBy(d.config.Load(), why); ofSetting {
+			n = offNode(n, w)
+		}
 	case problem != "":
 		n.State, n.Text = nodes.Failed, problem
 	default:

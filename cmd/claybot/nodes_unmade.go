@@ -18,7 +18,7 @@ func (d nodeDesk) unmade(c *configs.Config, all []nodes.View) (list []nodes.View
 	}
 	for _, w := range c.Source.Warnings {
 		if k := entryOf(c, w); k.Name != "" && !there(k) {
-			list = append(list, nodes.View{Key: k, State: nodes.Off, Text: w.String(), Next: w.Next})
+			list = append(list, offNode(nodes.View{Key: k}, w))
 		}
 	}
 	for i, n := range list { // it may be started before it is corrected
@@ -58,19 +58,39 @@ func whatOf(k nodes.Key) string {
 	return k.String()
 }
 
-// advise gives nodes that do not run the next step that the status has for them.
+// offNode is a node that a setting switches off. It says what the finding about the setting says.
+func offNode(n nodes.View, w configs.Warning) nodes.View {
+	n.State, n.Text, n.Next, n.Code = nodes.Off, w.String(), nextFor(w), w.Code()
+	return n
+}
+
+// whatsOf are the names of the findings about a node.
+func whatsOf(k nodes.Key) []string {
+	switch k.Kind {
+	case nodes.Connector:
+		return []string{k.Name, "credentials of " + k.Name}
+	case nodes.Model:
+		return []string{k.String(), "model " + k.Name}
+	case nodes.Skills:
+		return []string{k.String(), "skills"}
+	case nodes.Workspace:
+		return []string{k.String(), "workspaces " + k.Name}
+	}
+	return []string{whatOf(k)}
+}
+
+// advise has nodes say what the findings about them say: the cause, the next step and the code. The state is that
+// of the node, and not said twice.
 func advise(all []nodes.View, findings []overview.Finding) {
-	for i, n := range all {
-		whats := []string{whatOf(n.Key)}
-		switch n.Kind {
-		case nodes.Model:
-			whats = append(whats, "model "+n.Name)
-		case nodes.Workspace:
-			whats = append(whats, "workspaces "+n.Name)
-		}
+	for i := range all {
+		n, whats := &all[i], whatsOf(all[i].Key)
 		for _, f := range findings {
-			if n.State != nodes.Running && n.Next == "" && slices.Contains(whats, f.What) && !strings.Contains(n.Text, f.Next) {
-				all[i].Next = f.Next
+			if n.Code != "" || !slices.Contains(whats, f.What) {
+				continue
+			}
+			n.Code = f.Code
+			if n.Stopped == nil { // otherwise it says by whom, and how it is started
+				n.Text, n.Next = strings.TrimPrefix(f.Text, n.State+": "), f.Next
 			}
 		}
 	}

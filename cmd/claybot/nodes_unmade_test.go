@@ -69,23 +69,44 @@ func TestKeptNode(t *testing.T) {
 	kept := []overview.SettingStatus{status}
 	h.daemon.config.kept.Store(&kept)
 	n, err := nodeDesk{h.daemon}.node(h.ctx, nodes.Key{Kind: nodes.Connector, Name: "terminal"})
-	if err != nil || n.State != nodes.Running || !strings.Contains(n.Text, "the new ones were refused: the token is wrong") || n.Text != status.Text+"; "+status.Next {
+	if err != nil || n.State != nodes.Running || !strings.Contains(n.Text, "the new ones were refused: the token is wrong") || n.Text != status.Text || n.Next != status.Next || n.Code != status.Code {
 		t.Errorf("%+v, %v", n, err)
 	}
 }
 
-// A node that does not run has the next step of the status, unless its own text has it.
+// A node has the cause, the next step and the code of the finding about it; a stopped one says by whom, and how it
+// is started.
 func TestAdvise(t *testing.T) {
+	stopped := nodes.View{Key: nodes.Key{Kind: nodes.Connector, Name: "c"}, State: nodes.Stopped, Text: "stopped; start it", Stopped: new(nodes.Order)}
 	all := []nodes.View{
-		{Key: nodes.Key{Kind: nodes.MCP, Name: "a"}, State: nodes.Failed},
-		{Key: nodes.Key{Kind: nodes.Model, Name: "m"}, State: nodes.Failed},
-		{Key: nodes.Key{Kind: nodes.Connector, Name: "c"}, State: nodes.Stopped, Text: "stopped; start it"},
-		{Key: nodes.Key{Kind: nodes.Relay, Name: "r"}, State: nodes.Running},
+		{Key: nodes.Key{Kind: nodes.MCP, Name: "a"}, State: nodes.Failed, Text: "raw"},
+		{Key: nodes.Key{Kind: nodes.Model, Name: "m"}, State: nodes.Failed, Text: "raw"},
+		stopped,
+		{Key: nodes.Key{Kind: nodes.Connector, Name: "r"}, State: nodes.Running},
+		{Key: nodes.Key{Kind: nodes.Skills, Name: "skills"}, State: nodes.Failed, Text: "raw"},
+		{Key: nodes.Key{Kind: nodes.Relay, Name: "off"}, State: nodes.Off, Text: "its setting", Code: "config-value"},
+		{Key: nodes.Key{Kind: nodes.Relay, Name: "well"}, State: nodes.Running},
 	}
-	advise(all, []overview.Finding{{What: "MCP server a", Next: "install it"}, {What: "model m", Next: "set a key"}, {What: "c", Next: "start it"}, {What: "relay r", Next: "look"}})
-	for i, want := range []string{"install it", "set a key", "", ""} {
-		if all[i].Next != want {
-			t.Errorf("%s: %q, want %q", all[i].Key, all[i].Next, want)
+	advise(all, []overview.Finding{
+		{What: "MCP server a", Code: "mcp-failing", Text: "failed: it has none", Next: "install it"},
+		{What: "model m", Code: "credential-refused", Text: "no", Next: "set a key"},
+		{What: "c", Code: "node-stopped", Text: "stopped", Next: "start it"},
+		{What: "credentials of r", Code: "credential-refused", Text: "no", Next: "copy it"},
+		{What: "r", Code: "webhook-refused", Text: "another one", Next: "look"},
+		{What: "skills", Code: "skills-missing", Text: "none", Next: "make the folder"},
+		{What: "relay off", Code: "relay-failing", Text: "another one", Next: "look"},
+	})
+	for i, want := range [][3]string{
+		{"it has none", "install it", "mcp-failing"},
+		{"no", "set a key", "credential-refused"},
+		{"stopped; start it", "", "node-stopped"},
+		{"no", "copy it", "credential-refused"},
+		{"none", "make the folder", "skills-missing"},
+		{"its setting", "", "config-value"},
+		{},
+	} {
+		if n := all[i]; [3]string{n.Text, n.Next, n.Code} != want {
+			t.Errorf("%s: %+v, want %q", n.Key, n, want)
 		}
 	}
 }

@@ -94,13 +94,13 @@ func (s *settings) replace(c *configs.Config) {
 func (s *settings) status() []overview.SettingStatus {
 	var all []overview.SettingStatus
 	for _, w := range s.Load().Source.Warnings {
-		all = append(all, overview.SettingStatus{Text: w.String(), Next: w.Next, Off: w.Off, Code: w.Code(), Key: w.Key})
+		all = append(all, overview.SettingStatus{Text: w.String(), Next: nextFor(w), Off: w.Off, Code: w.Code(), Key: w.Key})
 	}
 	if kept := s.kept.Load(); kept != nil {
 		all = append(all, *kept...)
 	}
 	for _, x := range s.moves.Load().Renamed(s.Load().Chats()) {
-		all = append(all, overview.SettingStatus{Text: renamedText(x), Next: "change it to " + x.Now})
+		all = append(all, overview.SettingStatus{Text: renamedText(x), Next: "change it to " + x.Now, Code: "chat-renamed", Key: x.Was})
 	}
 	if why := s.failed.Load(); why != nil {
 		all = append(all, *why)
@@ -108,16 +108,16 @@ func (s *settings) status() []overview.SettingStatus {
 	return all
 }
 
-// keeps says that a connector keeps its old settings, and what to do; empty if it does not.
-func (s *settings) keeps(connector string) string {
+// keeps says that a connector keeps its old settings, and what to do; nil if it does not.
+func (s *settings) keeps(connector string) *overview.SettingStatus {
 	if kept := s.kept.Load(); kept != nil {
 		for _, k := range *kept {
 			if k.Connector == connector {
-				return join("; ", k.Text, k.Next)
+				return &k
 			}
 		}
 	}
-	return ""
+	return nil
 }
 
 // renamedText says that the configuration names a chat by an id that it has no more.

@@ -44,7 +44,10 @@ func (c statusCmd) Run(e *env) error {
 			rows = append(rows, []string{"check " + what, checkLine(st.Checks[what])})
 		}
 		for _, x := range st.Settings {
-			rows = append(rows, []string{"setting", join("; ", x.Text, x.Next)})
+			if x.Code == "" { // otherwise its finding has the next step
+				x.Text = join("; ", x.Text, x.Next)
+			}
+			rows = append(rows, []string{"setting", x.Text})
 		}
 		for _, x := range st.Servers {
 			rows = append(rows, []string{"MCP server " + x.Name, serverLine(x)})
