@@ -341,39 +341,43 @@ func HasQuotes(value string) bool {
 // WithoutQuotes is the next step for a token or key with spaces or quotes, by where to get it.
 func WithoutQuotes(where string) string { return where + ", and set it without them" }
 
-// Malformed returns the first credential of an instance that does not have its form.
-func (i Instance) Malformed() (name string, c Credential, ok bool) {
-	for n, c := range i.Settings.Credentials() {
-		if v := c.Value.Value(); v != "" && c.Form != nil && !c.Form.MatchString(v) {
-			return i.Names()[n], c, true
-		}
-	}
-	return "", Credential{}, false
-}
-
 // WrongCredentials switches off every connector with a credential that its platform could only refuse, and
 // says so, and which has none.
 func (c *Config) WrongCredentials() []Warning {
 	r := new(reader)
 	for _, i := range c.Connectors.Instances() {
-		if name, wrong, ok := i.Malformed(); ok && i.Settings.Off() == "" {
-			why := name + " is malformed"
-			for n, other := range i.Settings.Credentials() {
-				if other.Form != nil && other.Form.MatchString(wrong.Value.Value()) {
-					why += ", and looks like " + i.Names()[n] + ": swap the two"
-				}
-			}
-			code, next := CodeMalformed, wrong.Where
-			if HasQuotes(wrong.Value.Value()) {
-				why, code, next = name+" contains spaces or quotes", CodeQuoted, WithoutQuotes(wrong.Where)
-			}
-			c.Connectors.refuse(r, i, why)
-			w := &r.warnings[len(r.warnings)-1]
-			w.code, w.Next = code, next
+		if i.Settings.Off() == "" {
+			c.Connectors.malformed(r, i)
 		}
 	}
 	c.tokenless(r)
 	return r.warnings
+}
+
+// malformed switches an instance off for each credential that does not have its form; two that are swapped are one
+// cause.
+func (c *Connectors) malformed(r *reader, i Instance) {
+	all := i.Settings.Credentials()
+	for n, x := range all {
+		v := x.Value.Value()
+		if v == "" || x.Form == nil || x.Form.MatchString(v) {
+			continue
+		}
+		why, code, next := i.Names()[n]+" is malformed", CodeMalformed, x.Where
+		if HasQuotes(v) {
+			why, code, next = i.Names()[n]+" contains spaces or quotes", CodeQuoted, WithoutQuotes(x.Where)
+		}
+		swapped := slices.IndexFunc(all, func(other Credential) bool { return other.Form != nil && other.Form.MatchString(v) })
+		if swapped >= 0 {
+			why += ", and looks like " + i.Names()[swapped] + ": swap the two"
+		}
+		c.refuse(r, i, why)
+		w := &r.warnings[len(r.warnings)-1]
+		w.code, w.Next = code, next
+		if swapped >= 0 {
+			return
+		}
+	}
 }
 
 // tokenless says which platforms the group connectors has that get no connector, since no source has their token.

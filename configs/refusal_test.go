@@ -38,10 +38,12 @@ func TestWrongCredentials(t *testing.T) {
 		"slack: {bot_token: 'env:X', app_token: 'env:APP'}\n":           "slack: X is malformed; the connector slack is off until this is corrected",
 		"discord: {token: 'env:X'}\n":                                   "discord: X is malformed; the connector discord is off until this is corrected",
 		"connectors:\n  sales: {type: telegram, token: 'env:X'}\n":      ": X is malformed; the connector sales is off until this is corrected",
+		"slack: {bot_token: 'env:APP', app_token: 'env:BOT'}\n":         "slack: APP is malformed, and looks like BOT: swap the two; the connector slack is off until this is corrected",
+		"slack: {bot_token: 'env:X', app_token: 'env:Y'}\n":             "slack: X is malformed; the connector slack is off until this is corrected|slack: Y contains spaces or quotes; the connector slack is off until this is corrected",
 		"telegram: {token: 'env:GOOD'}\n":                               "",
 		"slack: {bot_token: 'env:NOT_SET', app_token: 'env:NOT_SET'}\n": "",
 	} {
-		c, _ := load(t, text, map[string]string{"X": "123:short", "APP": "xapp-1", "GOOD": "123456:FAKE-token-for-the-tests"})
+		c, _ := load(t, text, map[string]string{"X": "123:short", "Y": "xapp 1", "APP": "xapp-1", "BOT": "xoxb-1", "GOOD": "123456:FAKE-token-for-the-tests"})
 		all := c.WrongCredentials()
 		if want == "" {
 			if len(all) > 0 {
@@ -49,9 +51,15 @@ func TestWrongCredentials(t *testing.T) {
 			}
 			continue
 		}
-		if len(all) != 1 || !strings.Contains(all[0].String(), want) || !all[0].Off || all[0].Code() != CodeMalformed || all[0].Next == "" {
-			t.Errorf("%q: %+v", text, all)
-			continue
+		each := strings.Split(want, "|")
+		for n, want := range each {
+			code := CodeMalformed
+			if strings.Contains(want, "quotes") {
+				code = CodeQuoted
+			}
+			if len(all) != len(each) || !strings.Contains(all[n].String(), want) || !all[n].Off || all[n].Code() != code || all[n].Next == "" {
+				t.Fatalf("%q: %+v", text, all)
+			}
 		}
 		if i := c.Connectors.Instances()[0]; i.Settings.Off() == "" {
 			t.Errorf("%q: the connector is on", text)
