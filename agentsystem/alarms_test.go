@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
@@ -219,29 +217,6 @@ func TestDeadRoutesAreTold(t *testing.T) {
 		want = append(want, "The scheduled task “Morning” can't reach its chat any more. `claybot status` lists the routes and why.")
 		if got := r.bossReads(n); !slices.Equal(got, want) {
 			t.Errorf("the operator reads %q, want %q", got, want)
-		}
-	})
-}
-
-// Operators read of a nearly full disk, and again after there was room.
-func TestNearlyFullDiskIsTold(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(r *rig) {
-		var free atomic.Int64
-		free.Store(1 << 40)
-		r.reports.Disk = func() (overview.DiskStatus, error) {
-			return overview.DiskStatus{Free: free.Load(), Total: 1 << 41}, nil
-		}
-		n := r.bossy()
-		for _, step := range []struct {
-			free int64
-			want int
-		}{{1 << 40, 0}, {1 << 20, 1}, {2 << 20, 1}, {1 << 40, 1}, {1 << 20, 2}} {
-			free.Store(step.free)
-			time.Sleep(2 * time.Hour)
-			if got := r.bossReads(n); len(got) != step.want || step.want > 0 && !strings.HasPrefix(got[0], "The disk with my data is nearly full.") {
-				t.Errorf("%d bytes are free: the operator reads %q", step.free, got)
-			}
 		}
 	})
 }

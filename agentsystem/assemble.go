@@ -189,7 +189,7 @@ func (a *assembly) makeSupervisor() {
 			people: s.People, marks: a.Marks, log: a.Log,
 			troubles: &troubles{
 				people: s.People, marks: a.Marks, outbox: a.Outbox, index: a.Index, sender: s.deliverer, instances: a.Instances,
-				disk: a.Reports.Disk, filled: s.Worker.Health.Filled, named: a.Named, members: a.Members,
+				filled: s.Worker.Health.Filled, named: a.Named, members: a.Members,
 			},
 			findings: &findings{
 				people: s.People, marks: a.Marks, members: a.Members, log: a.Log,

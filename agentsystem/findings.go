@@ -153,20 +153,24 @@ func (k *knownFindings) decide(all []overview.Finding, member string, alone bool
 	k.Due = nil
 	there := make(map[string]bool)
 	for _, f := range all {
-		there[f.What] = true
-		p := k.Parts[f.What]
+		what := f.What
+		if f.Part.Kind == texts.PartDisk { // each member has one
+			what += " of " + f.Part.Name
+		}
+		there[what] = true
+		p := k.Parts[what]
 		switch {
 		case f.Level == overview.LevelOK:
 			if p.Open != "" && (alone || p.By == member || now.Sub(p.Seen.Time()) > seenFor) {
-				k.Due = append(k.Due, dueFinding{What: f.What, Part: f.Part})
+				k.Due = append(k.Due, dueFinding{What: what, Part: f.Part})
 			}
 		case p.Open == f.Code:
 			if now.Sub(p.Seen.Time()) > seenEvery {
 				p.Seen, p.By = claybot.At(now), member
-				k.Parts[f.What] = p
+				k.Parts[what] = p
 			}
 		case now.Sub(p.Told[f.Code].Time()) >= troubleEvery:
-			k.Due = append(k.Due, dueFinding{f.What, f.Code, f.Part, f.Means, f.Text, f.Next})
+			k.Due = append(k.Due, dueFinding{what, f.Code, f.Part, f.Means, f.Text, f.Next})
 		}
 	}
 	maps.DeleteFunc(k.Parts, func(what string, p knownFinding) bool {

@@ -184,6 +184,41 @@ func TestFindingIsToldByOneMember(t *testing.T) {
 	})
 }
 
+// Each member of a cluster has a disk of its own, of which operators read.
+func TestNearlyFullDiskIsTold(t *testing.T) {
+	t.Parallel()
+	var low [2]atomic.Bool // by member
+	nodesInBubble(t, 2, func(c *clusterRig) {
+		c.finds = func(m *member) []overview.Finding {
+			n := slices.Index(c.nodes, m)
+			f := overview.Finding{What: "disk", Level: overview.LevelWarning, Code: "disk-low", Text: "500 MiB of 1 GiB free", Next: "free disk space", Part: texts.Part{Kind: texts.PartDisk, Name: string(rune('a' + n))}, Means: "less than 1 GiB is free"}
+			if n < 0 || !low[n].Load() {
+				f = fine(f)
+			}
+			return []overview.Finding{f}
+		}
+	}, func(c *clusterRig) {
+		if err := c.nodes[0].system.Post(c.Context(), claybot.User("chat", "boss", "boss"), msg("b", "b")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		n := len(c.chat.seen("boss"))
+		for step, want := range []string{
+			"The disk on a needs your attention: less than 1 GiB is free.\n500 MiB of 1 GiB free\nNext step: free disk space",
+			"The disk on b needs your attention: less than 1 GiB is free.\n500 MiB of 1 GiB free\nNext step: free disk space",
+			"The disk on a has room again.",
+			"The disk on b has room again.",
+		} {
+			low[step%2].Store(step < 2)
+			time.Sleep(2 * time.Hour)
+			if got := c.chat.seen("boss")[n:]; len(got) != step+1 || got[step] != want {
+				t.Errorf("the operator reads %q, want %q last", got, want)
+			}
+		}
+	})
+}
+
 // A crash between a notice and its mark neither repeats nor changes the notice.
 func TestFindingIsToldOnceAfterACrash(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,6 @@ import (
 	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
-	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/storage"
@@ -74,9 +73,8 @@ type troubles struct {
 	index     storage.Index
 	sender    *delivery.Deliverer
 	instances func() platforms.Instances
-	disk      func() (overview.DiskStatus, error) // nil: unknown
-	filled    func() time.Time                    // when a write last found the disk full; zero for never
-	named     func() []string                     // the chats that the settings name; nil: none
+	filled    func() time.Time // when a write last found the disk full; zero for never
+	named     func() []string  // the chats that the settings name; nil: none
 	members   *cluster.Membership
 }
 
@@ -86,7 +84,6 @@ func (f *troubles) all() []trouble {
 		{name: "routes", find: f.deadRoutes, say: sayDeadRoutes},
 		{name: "renamed", find: f.renamed, say: func(v texts.Voice, fresh []string) string { return v.ChatsRenamed(fresh) }, present: true},
 		{name: "budgets", find: f.spentBudgets, say: func(v texts.Voice, fresh []string) string { return v.BudgetsSpent(len(fresh)) }, mark: budgetMark},
-		{name: "disk/" + f.members.Name(), find: f.fullDisk, say: func(v texts.Voice, _ []string) string { return v.DiskLow() }, present: true},
 		{name: "full", find: f.fullStore, same: nearKnown, say: sayFull},
 	}
 }
@@ -294,18 +291,6 @@ func (f *troubles) spentBudgets(ctx context.Context) (map[string]string, error) 
 		err = f.marks.SetCheckpoints(ctx, beyond)
 	}
 	return all, err
-}
-
-// fullDisk finds out whether the disk of this member is nearly full.
-func (f *troubles) fullDisk(context.Context) (map[string]string, error) {
-	if f.disk == nil {
-		return nil, nil
-	}
-	disk, err := f.disk()
-	if err != nil || !disk.NearlyFull() {
-		return nil, nil //nolint:nilerr // how full it is is unknown
-	}
-	return map[string]string{"disk": "full"}, nil
 }
 
 // fullStore finds out whether the store was full, in this process or an earlier one. While it is,

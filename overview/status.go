@@ -91,8 +91,11 @@ type DiskStatus struct {
 	Total int64 `json:"total"`
 }
 
-// NearlyFull reports whether so little space is left that messages may soon not be stored.
+// NearlyFull reports whether little space is left, and Full whether so little that messages may soon not be stored.
 func (d DiskStatus) NearlyFull() bool { return d.Free < 1<<30 }
+
+// Full is below NearlyFull.
+func (d DiskStatus) Full() bool { return d.Free < 100<<20 }
 
 // NodeStatus is the member that reports this status. Counts since the start are of this
 // member alone. While Err is set, the store's counts are old (Status.AsOf) or unknown.

@@ -16,6 +16,7 @@ const (
 	PartWorkspace     = "The workspace provider %s"
 	PartZone          = "The time zone %s"
 	PartMember        = "The process on %s"
+	PartDisk          = "The disk on %s"
 	PartConfiguration = "The configuration"
 )
 
@@ -66,4 +67,9 @@ func (v Voice) FindingLine(what, cause, next, code string) string {
 }
 
 // FindingOver tells an operator that a part works again.
-func (v Voice) FindingOver(p Part) string { return v.Say("%s works again.", v.part(p)) }
+func (v Voice) FindingOver(p Part) string {
+	if p.Kind == PartDisk {
+		return v.Say("%s has room again.", v.part(p))
+	}
+	return v.Say("%s works again.", v.part(p))
+}

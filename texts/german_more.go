@@ -125,6 +125,10 @@ var germanMore = map[string]string{
 	"The workspace provider %s":    "Der Anbieter von Arbeitsumgebungen %s",
 	"The time zone %s":             "Die Zeitzone %s",
 	"The process on %s":            "Der Prozess auf %s",
+	"The disk on %s":               "Die Platte auf %s",
+	"%s has room again.":           "%s hat wieder Platz.",
+	"less than 1 GiB is free":      "weniger als 1 GiB ist frei",
+	"less than 100 MiB are free":   "weniger als 100 MiB sind frei",
 	"The configuration":            "Die Konfiguration",
 
 	"the configuration file does not exist":                                  "die Konfigurationsdatei gibt es nicht",
@@ -165,7 +169,6 @@ var germanMore = map[string]string{
 	"`claybot budgets list` shows which, and `claybot budgets extend` raises one.": "`claybot budgets list` zeigt, welche, und `claybot budgets extend` erhöht eines.",
 
 	"The disk with my data was full or read-only from %s on, so I couldn't store messages for a while. Most of them wait at their platforms and come again. Please keep more room: `claybot status` shows how much is left.": "Die Platte mit meinen Daten war ab %s voll oder schreibgeschützt, sodass ich eine Zeit lang keine Nachrichten speichern konnte. Die meisten warten bei ihren Plattformen und kommen wieder. Bitte halte mehr Platz frei: `claybot status` zeigt, wie viel noch frei ist.",
-	"The disk with my data is nearly full. Please make room: without it, I can't take messages any more. `claybot status` shows how much is left.":                                                                           "Die Platte mit meinen Daten ist fast voll. Bitte schaffe Platz: Ohne ihn kann ich keine Nachrichten mehr annehmen. `claybot status` zeigt, wie viel noch frei ist.",
 
 	"My clock was wrong, so I don't know how long I couldn't reach %s before %s. Messages sent there before then may be missing. I told the people who wrote lately.": "Meine Uhr ging falsch, deshalb weiß ich nicht, wie lange ich %s vor %s nicht erreichen konnte. Nachrichten von davor können fehlen. Wer in letzter Zeit schrieb, weiß das von mir.",
 

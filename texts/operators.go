@@ -69,11 +69,6 @@ func (v Voice) BudgetsSpent(n int) string {
 		v.Say("`claybot budgets list` shows which, and `claybot budgets extend` raises one.")
 }
 
-// DiskLow tells an operator that the disk is nearly full.
-func (v Voice) DiskLow() string {
-	return v.Say("The disk with my data is nearly full. Please make room: without it, I can't take messages any more. `claybot status` shows how much is left.")
-}
-
 // StoreFilled tells an operator that the disk was found full at a time; it is told once there is
 // room.
 func (v Voice) StoreFilled(at claybot.Time) string {

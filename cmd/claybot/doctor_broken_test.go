@@ -22,6 +22,7 @@ import (
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
 	"github.com/claybot/claybot/llm/openai/openaitest"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage/postgres"
 )
 
@@ -53,6 +54,7 @@ const sameCause = "\x00same"
 type setupBench struct {
 	dir, data, path string
 	env             map[string]string
+	disk            overview.DiskStatus // that a daemon measures
 	patience        time.Duration // see env
 }
 
@@ -104,7 +106,7 @@ func newSetupBench(t *testing.T, x brokenSetup) *setupBench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &setupBench{dir: dir, data: filepath.Join(dir, "data"), path: filepath.Join(dir, "claybot.yaml")}
+	b := &setupBench{dir: dir, data: filepath.Join(dir, "data"), path: filepath.Join(dir, "claybot.yaml"), disk: overview.DiskStatus{Free: 1 << 40, Total: 1 << 41}}
 	b.env = map[string]string{"CLAYBOT_DATA_DIR": b.data, "CLAYBOT_HTTP_ADDR": "off", "HOME": dir, "DOCKER_HOST": "unix://" + dir + "/no-docker.sock"}
 	for name, value := range x.env {
 		b.env[name] = strings.ReplaceAll(value, "$DIR", dir)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -50,6 +51,12 @@ func (b *setupBench) operatorReads(t *testing.T) (all []string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	d, _ := b.runs(ctx, t)
+	return noticesOf(ctx, t, d)
+}
+
+// noticesOf has a daemon look twice what is wrong, and returns the notices in the conversation of the operator.
+func noticesOf(ctx context.Context, t *testing.T, d *daemon) (all []string) {
+	t.Helper()
 	for range 2 { // notices of connectors that stop come by themselves
 		d.probe(ctx, 0)
 		d.system.Look(ctx)
@@ -93,6 +100,7 @@ func (b *setupBench) runs(ctx context.Context, t *testing.T) (*daemon, *client) 
 		t.Fatal(err)
 	}
 	d.env = e
+	d.system.Overview.Monitor.Reports.Disk = func() (overview.DiskStatus, error) { return b.disk, nil }
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- d.run(running) }()

@@ -28,7 +28,7 @@ func (d *doctor) daemon(ctx context.Context) bool {
 		return strings.HasPrefix(f.What, "configuration") && (f.Code == "config-missing" || f.Code == "config-refused")
 	})
 	for _, f := range st.Findings {
-		if f.Code == "route-dead" && !d.config.Storage.Shared() || f.Code == "disk-full" && st.Disk != nil && st.Disk.Free < leastSpace {
+		if f.Code == "route-dead" && !d.config.Storage.Shared() || measured(f, st) {
 			continue // another check names the routes, or measures the space
 		}
 		d.what = ofDaemon + f.What
@@ -39,6 +39,15 @@ func (d *doctor) daemon(ctx context.Context) bool {
 		d.ok("it answers, and its connectors work")
 	}
 	return true
+}
+
+// measured reports whether a finding of the daemon is about the free space.
+func measured(f overview.Finding, st overview.Status) bool {
+	if f.What != "disk" || st.Disk == nil {
+		return false
+	}
+	code, _, _ := spaceOf(*st.Disk, "")
+	return f.Code == code
 }
 
 // ofDaemon begins the names of findings of the daemon.

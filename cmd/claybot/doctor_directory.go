@@ -21,14 +21,12 @@ import (
 )
 
 const (
-	noSpace     = 1 << 20 // bytes
-	leastSpace  = 100 << 20
-	littleSpace = 1 << 30
-	syncs       = 9
-	slowSync    = 50 * time.Millisecond
-	mostModes   = 5000             // files whose modes are checked
-	mostAhead   = time.Minute      // of the last start
-	lookTime    = 20 * time.Second // for the database
+	noSpace   = 1 << 20 // bytes
+	syncs     = 9
+	slowSync  = 50 * time.Millisecond
+	mostModes = 5000             // files whose modes are checked
+	mostAhead = time.Minute      // of the last start
+	lookTime  = 20 * time.Second // for the database
 )
 
 // directory checks the data directory, which every cluster member has.
@@ -151,9 +149,9 @@ func spaceOf(st overview.DiskStatus, dir string) (code, text, next string) {
 	switch {
 	case st.Free < noSpace:
 		return "disk-full", text + ": claybot cannot store messages", next
-	case st.Free < leastSpace:
+	case st.Full():
 		return "disk-full", text + ": claybot will soon be unable to store messages", next
-	case st.Free < littleSpace:
+	case st.NearlyFull():
 		return "disk-low", text, next
 	}
 	return postgres.CodeOK, text, ""

@@ -107,16 +107,21 @@ func (d *daemon) readiness() (ok bool, missing web.Problem) {
 func (d *daemon) diskFindings(l *findingList, st overview.Status) (full bool) {
 	dir := d.config.Load().DataDir
 	full = d.system.Worker.Health.Full()
+	part := texts.Part{Kind: texts.PartDisk, Name: d.stores.members.Name()}
 	code, text, next := spaceOf(*cmp.Or(st.Disk, new(overview.DiskStatus)), dir)
 	switch {
 	case st.Disk != nil && code == "disk-full":
-		l.wrong("disk", texts.Part{}, overview.LevelProblem, code, text, next)
+		l.wrong("disk", part, overview.LevelProblem, code, text, next)
 	case full:
 		text, there, _ := strings.Cut(d.system.Worker.Health.Says(), "; ")
 		if next == "" || d.config.began.Storage.Shared() { // it may be read-only, or that of the server
 			next = there
 		}
-		l.wrong("disk", texts.Part{}, overview.LevelProblem, "disk-full", text, next)
+		l.wrong("disk", part, overview.LevelProblem, "disk-full", text, next)
+	case st.Disk != nil && code == "disk-low":
+		l.wrong("disk", part, overview.LevelWarning, code, text, next)
+	case st.Disk != nil:
+		l.works("disk", part)
 	}
 	return full
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,5 +58,49 @@ func TestFullDiskIsOneFinding(t *testing.T) {
 	}
 	if _, why := h.daemon.readiness(); why.Code != "disk-full" || !strings.HasPrefix(why.Fix, "Next step: free disk space at ") {
 		t.Errorf("not ready: %+v", why)
+	}
+}
+
+// A disk with little space has the finding of the doctor in the status, the chats of operators and on the page; the
+// daemon stays ready.
+func TestLowDiskIsOneFinding(t *testing.T) {
+	for code, free := range map[string]int64{"disk-low": 500 << 20, "disk-full": 50 << 20} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			b := newSetupBench(t, brokenSetup{file: "language: en\n", env: map[string]string{"CLAYBOT_HTTP_ADDR": "127.0.0.1:0"}})
+			b.disk.Free = free
+			d, client := b.runs(t.Context(), t)
+			wantCode, text, next := spaceOf(b.disk, b.data)
+			if wantCode != code {
+				t.Fatalf("%d bytes are %s", free, wantCode)
+			}
+			st, err := d.system.Overview.Status(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := slices.DeleteFunc(st.Findings, func(f overview.Finding) bool { return f.What != "disk" })
+			if len(all) != 1 || all[0].Code != code || all[0].Text != text || all[0].Next != next {
+				t.Errorf("the status says %+v, the doctor %s: %s → %s", all, code, text, next)
+			}
+			if !measured(all[0], st) {
+				t.Error("the doctor says it twice")
+			}
+			if ok, why := d.readiness(); !ok && strings.HasPrefix(why.Code, "disk") {
+				t.Errorf("not ready: %+v", why)
+			}
+			var out bytes.Buffer
+			_ = (&talk{client: client, out: &out, errs: &out}).once(t.Context(), "/status") // it says what it does
+			if answer := unmarked(out.String()); !strings.Contains(answer, text+" ["+code+"]") || !strings.Contains(answer, "Next step: "+next) {
+				t.Errorf("the chat says %s", answer)
+			}
+			told := strings.Join(noticesOf(t.Context(), t, d), "\n")
+			if answer := unmarked(told); strings.Count(answer, "The disk on ") != 1 || !strings.Contains(answer, codeOf(code).means+".\n"+text+"\nNext step: "+next) {
+				t.Errorf("the operator reads %s", answer)
+			}
+			rows := fmt.Sprint(adviceRows(diskRows(st), all))
+			if strings.Count(rows, next) != 1 || !strings.Contains(rows, "["+code+"]") {
+				t.Errorf("claybot status shows %s", rows)
+			}
+		})
 	}
 }

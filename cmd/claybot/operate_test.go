@@ -17,7 +17,7 @@ func TestDiskRows(t *testing.T) {
 	}{
 		{nil, nil},
 		{&overview.DiskStatus{Free: 50 << 30, Total: total}, nil},
-		{&overview.DiskStatus{Free: 500 << 20, Total: total}, []string{"disk", "low: 500 MiB of 100.0 GiB free; free disk space"}},
+		{&overview.DiskStatus{Free: 500 << 20, Total: total}, []string{"disk", "low: 500 MiB of 100.0 GiB free"}},
 		{&overview.DiskStatus{Free: 3 << 20, Total: total}, []string{"disk", "FULL: 3 MiB of 100.0 GiB free: claybot will soon be unable to store messages"}},
 		{&overview.DiskStatus{Total: total}, []string{"disk", "FULL: 0 KiB of 100.0 GiB free: claybot cannot store messages"}},
 	} {

@@ -112,14 +112,14 @@ func crashes(n int) string {
 
 // diskRows show the free space if it is short.
 func diskRows(st overview.Status) [][]string {
-	if st.Disk == nil || st.Disk.Free >= littleSpace {
+	if st.Disk == nil || !st.Disk.NearlyFull() {
 		return nil
 	}
 	code, text, _ := spaceOf(*st.Disk, "")
 	if code == "disk-full" {
 		return field("disk", "FULL: "+text)
 	}
-	return field("disk", "low: "+text+"; free disk space")
+	return field("disk", "low: "+text)
 }
 
 // figureRows show the counts of the store, and how old they are if the store does not

@@ -259,9 +259,9 @@ func markOf(v any) mark {
 		return markOf(*v)
 	case overview.DiskStatus:
 		switch {
-		case v.Free < 100<<20:
+		case v.Full():
 			return mark{"bad", "almost full: free up space, or messages cannot be stored"}
-		case v.NearlyFull() || v.Total > 0 && int(float64(v.Total-v.Free)/float64(v.Total)*100) >= 95:
+		case v.NearlyFull():
 			return mark{"warn", "low on space"}
 		}
 		return mark{"good", "enough space"}
