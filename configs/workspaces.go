@@ -102,8 +102,16 @@ func (c Config) CheckLocal() error {
 		return nil
 	}
 	slices.Sort(names)
-	return fmt.Errorf("access is open and workspaces are local (profiles: %s), so anyone could run commands on this machine: "+
-		"set CLAYBOT_ACCESS=pairing, or workspaces.provider to docker or off", strings.Join(names, ", "))
+	return &LocalError{names}
+}
+
+// A LocalError refuses that anyone can run commands on this machine.
+type LocalError struct{ profiles []string }
+
+// Error says so, with the next step after the last colon.
+func (e *LocalError) Error() string {
+	return fmt.Sprintf("access is open and workspaces are local (profiles: %s), so anyone could run commands on this machine: "+
+		"set CLAYBOT_ACCESS=pairing, or workspaces.provider to docker or off", strings.Join(e.profiles, ", "))
 }
 
 // setWorkspace reads a group, or a provider alone. What it changes are copies, as

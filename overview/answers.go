@@ -122,6 +122,9 @@ func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybo
 // mostFindings is how many findings /status lists.
 const mostFindings = 5
 
+// gravity orders findings: first what does not work.
+func gravity(f Finding) int { return slices.Index([]string{LevelProblem, LevelWarning}, f.Level) }
+
 // findingLines are what operators read in /status of what does not work.
 func (o *Answers) findingLines(ctx context.Context) (lines []string) {
 	all, err := o.monitor.Findings(ctx)
@@ -130,6 +133,7 @@ func (o *Answers) findingLines(ctx context.Context) (lines []string) {
 	}
 	v := texts.Of(ctx)
 	all = faults(all)
+	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Compare(gravity(a), gravity(b)) })
 	for _, f := range all[:min(len(all), mostFindings)] {
 		lines = append(lines, v.FindingLine(f.What, f.Text, f.Next, f.Code))
 	}

@@ -156,14 +156,20 @@ func (d *doctor) say(code, level, text, next string) bool {
 
 // advice records a problem whose sentence has its next step after the last colon.
 func (d *doctor) advice(code string, err error) bool {
-	text, next := err.Error(), ""
+	text, next := advised(err)
+	return d.problem(code, text, next)
+}
+
+// advised returns the cause and the next step of an error whose sentence has it after the last colon.
+func advised(err error) (text, next string) {
+	text = err.Error()
 	if i := strings.LastIndex(text, ": "); i > 0 {
 		text, next = text[:i], text[i+2:]
 	}
 	if before, is := strings.CutSuffix(text, "; run"); is {
 		text, next = before, "run: "+next
 	}
-	return d.problem(code, text, next)
+	return text, next
 }
 
 func (d *doctor) count(level string) (n int) {

@@ -54,8 +54,9 @@ const sameCause = "\x00same"
 type setupBench struct {
 	dir, data, path string
 	env             map[string]string
-	disk            overview.DiskStatus // that a daemon measures
-	patience        time.Duration // see env
+
+	disk     overview.DiskStatus // that a daemon measures
+	patience time.Duration       // see env
 }
 
 // command runs a command of claybot in this process, and returns what it prints.

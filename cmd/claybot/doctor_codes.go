@@ -43,6 +43,8 @@ func configCode(err error) string {
 	switch {
 	case errors.As(err, &text):
 		return "config-not-yaml"
+	case errors.As(err, new(*configs.LocalError)):
+		return "local-refused"
 	case errors.Is(err, fs.ErrNotExist):
 		return "config-missing"
 	case errors.Is(err, configs.ErrMisnamed):
@@ -163,7 +165,7 @@ var doctorCodes = []doctorCode{
 	{"node-stopped", "an operator has stopped a part of claybot", "", false},
 	{"restart-pending", "a setting waits for a restart", "restart claybot: claybot stop, then claybot serve; a service with: claybot service restart", false},
 	{"skills-missing", "the folder of skills does not exist", "make the folder, or name another one: claybot config set skills_dir DIR", false},
-	{"mcp-failing", "an MCP server does not work", "look at it with: claybot mcp list", inChats},
+	{"mcp-failing", "an MCP server does not work", "look whether its server runs, and at its entry in the group mcp of the configuration; then: claybot mcp list", inChats},
 	{"mcp-program-missing", "this machine lacks what an MCP server with where: host runs", "", inChats},
 	{"connector-failing", "a connector does not work", "correct that; then look whether it works with: claybot doctor --online", inChats},
 	{"webhook-refused", "claybot refused requests to a webhook", "correct the secret or the scheme of their source; see docs/webhooks.md", false},
@@ -203,7 +205,7 @@ var doctorCodes = []doctorCode{
 	{"docker-unusable", "Docker does not work", "start Docker, or set workspaces.provider to off", inChats},
 	{"docker-network-host", "containers reach whatever this machine reaches", "", false},
 	{"local-commands", "commands run on this machine", "", false},
-	{"local-refused", "commands on this machine are not safe", "set workspaces.provider to docker or off", false},
+	{"local-refused", "commands on this machine are not safe", "set workspaces.provider to docker or off", inChats},
 }
 
 const databaseNext = "correct that, then run: claybot doctor"

@@ -53,12 +53,24 @@ func measured(f overview.Finding, st overview.Status) bool {
 // ofDaemon begins the names of findings of the daemon.
 const ofDaemon = "daemon: "
 
-// once leaves out what the daemon says of a cause that a check of the doctor has found as well.
+// once leaves out what the daemon says of a cause that a check of the doctor has found as well. Where both are about
+// the same part, the next step is that of the daemon, which its status has.
 func (d *doctor) once() {
 	all := slices.Clone(d.all)
+	same := func(own, f finding) bool {
+		return own.Code == f.Code && own.What != "configuration" && f.What == ofDaemon+own.What
+	}
+	for i, own := range d.all {
+		if n := slices.IndexFunc(all, func(f finding) bool { return same(own, f) }); n >= 0 {
+			d.all[i].Next = all[n].Next
+		}
+	}
 	d.all = slices.DeleteFunc(d.all, func(f finding) bool {
 		return strings.HasPrefix(f.What, ofDaemon) && slices.ContainsFunc(all, func(own finding) bool {
-			return !strings.HasPrefix(own.What, ofDaemon) && own.Code == f.Code && strings.Contains(f.Text, strings.TrimPrefix(own.Text, own.What+": "))
+			if strings.HasPrefix(own.What, ofDaemon) {
+				return false
+			}
+			return same(own, f) || own.Code == f.Code && strings.Contains(f.Text, strings.TrimPrefix(own.Text, own.What+": "))
 		})
 	})
 }

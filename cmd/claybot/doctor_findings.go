@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
@@ -183,6 +184,9 @@ func (d *daemon) connectorFindings(l *findingList, x overview.ConnectorStatus) {
 		next = x.Refusal.Fix
 		text = strings.Replace(text, "; "+next, "", 1)
 	}
+	if fault, why, step := d.hookFault(x); fault != "" {
+		code, text, next = fault, why, step
+	}
 	switch off := offOf(d.config.Load(), x.Name); {
 	case ofSetting: // which has the finding
 	case off != "" && x.State == connectors.StateStopped:
@@ -200,6 +204,21 @@ func (d *daemon) connectorFindings(l *findingList, x overview.ConnectorStatus) {
 	if x.Refused != nil {
 		l.wrong(x.Name, texts.Part{}, overview.LevelWarning, "webhook-refused", connectorLine(x), "")
 	}
+}
+
+// hookFault is what the doctor says of a webhook that has stopped; empty for another connector.
+func (d *daemon) hookFault(x overview.ConnectorStatus) (code, text, next string) {
+	c := d.config.Load()
+	i, there := c.Connectors.Instance(x.Name)
+	s, hooks := i.(*configs.Webhook)
+	if !there || !hooks || x.State != connectors.StateStopped {
+		return "", "", ""
+	}
+	at := x.Name // somewhere
+	if d.config.began.HTTP.Addr == configs.Off {
+		at = ""
+	}
+	return hookFault(x.Name, s, at)
 }
 
 // serverFindings are about the MCP servers.

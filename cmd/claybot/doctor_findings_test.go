@@ -104,3 +104,28 @@ func TestLowDiskIsOneFinding(t *testing.T) {
 		})
 	}
 }
+
+// What the daemon says of a part that a check of the doctor has found as well is left out, and its next step stays.
+func TestDoctorSaysItOnce(t *testing.T) {
+	d := &doctor{hide: strings.NewReplacer()}
+	for _, f := range [][4]string{
+		{"slack", "credential-missing", "A is not set", "copy it"},
+		{"daemon: slack", "credential-missing", "off: slack: A is missing", "copy it, and start again"},
+		{"workspaces", "local-refused", "anyone could", "close it"},
+		{"daemon: configuration", "local-refused", "reload failed: anyone could", "close it"},
+		{"configuration", "config-value", "a: bad", "correct it"},
+		{"daemon: configuration", "config-value", "b: bad", "correct it"},
+		{"daemon: telegram", "connector-failing", "failed", "wait"},
+	} {
+		d.what = f[0]
+		d.problem(f[1], f[2], f[3])
+	}
+	d.once()
+	var said []string
+	for _, f := range d.all {
+		said = append(said, f.What+" → "+f.Next)
+	}
+	if want := []string{"slack → copy it, and start again", "workspaces → close it", "configuration → correct it", "daemon: configuration → correct it", "daemon: telegram → wait"}; !slices.Equal(said, want) {
+		t.Errorf("%q, want %q", said, want)
+	}
+}

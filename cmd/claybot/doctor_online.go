@@ -311,7 +311,7 @@ func (d *doctor) askServers(ctx context.Context) {
 	}})
 	for _, s := range m.Probe(ctx) {
 		if d.what = "MCP server " + s.Name; s.LastError != "" {
-			d.warn("mcp-failing", s.LastError, "correct its address or its headers in the group mcp of the configuration, or start it")
+			d.warn("mcp-failing", s.LastError, "")
 			continue
 		}
 		d.ok("it answers, with " + count(len(s.Tools)+len(s.Off), "tool"))

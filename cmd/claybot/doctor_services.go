@@ -187,8 +187,9 @@ func (d *doctor) instances(ctx context.Context) bool {
 		}
 		var needed []credential
 		_, said := unreadSecret(&d.config, groupsOf(i.Name)...)
+		_, hooks := i.Settings.(*configs.Webhook) // which say themselves what they lack
 		for n, c := range i.Settings.Credentials() {
-			needed = append(needed, credential{i.Names()[n], c.Value, c.Form, c.Where, said && c.Value.Named()})
+			needed = append(needed, credential{i.Names()[n], c.Value, c.Form, c.Where, said && c.Value.Named() || hooks})
 		}
 		d.credentials(needed...)
 		switch s := i.Settings.(type) {
@@ -207,22 +208,38 @@ func (d *doctor) instances(ctx context.Context) bool {
 	return true
 }
 
-// hook checks the templates of a webhook, and says where it takes requests.
+// hook says where a webhook takes requests, or why it takes none.
 func (d *doctor) hook(name string, s *configs.Webhook) {
-	if _, err := hookTemplates(name, s); err != nil {
-		d.problem("webhook-template", "it is off: "+err.Error(), "correct the template; claybot reads the file again by itself")
-		return
+	at := hookURL(d.config, d.config.HTTP.Addr, name)
+	if d.config.HTTP.Addr == configs.Off {
+		at = ""
 	}
-	switch at := hookURL(d.config, d.config.HTTP.Addr, name); {
-	case s.Secret.Value() == "":
-		d.problem("webhook-no-secret", "it takes no request, because it has no secret", "set connectors."+name+".secret")
-	case s.Callback != "" && s.CallbackSecret.Value() == "":
-		d.problem("webhook-no-secret", "it takes no request, because its callback has no secret", "set connectors."+name+".callback_secret")
-	case at == "" || d.config.HTTP.Addr == configs.Off:
-		d.problem("http-off", "it takes no request, because the HTTP server is off", "set http.addr (CLAYBOT_HTTP_ADDR)")
-	default:
+	code, text, next := hookFault(name, s, at)
+	_, ofSetting := unreadSecret(&d.config, groupsOf(name)...)
+	switch {
+	case code == "":
 		d.ok("it takes requests at " + at)
+	case code != "webhook-no-secret" || !ofSetting: // otherwise the setting has the finding
+		d.problem(code, text, next)
 	}
+}
+
+// hookFault returns the code, the cause and the next step of a webhook that takes no request at an address; empty for
+// one that does.
+func hookFault(name string, s *configs.Webhook, at string) (code, text, next string) {
+	if _, err := hookTemplates(name, s); err != nil {
+		return "webhook-template", "it is off: " + err.Error(), "correct the template; claybot reads the file again by itself"
+	}
+	const get = ": take it from the sender of the webhook, or make one with: openssl rand -base64 32"
+	switch {
+	case s.Secret.Value() == "":
+		return "webhook-no-secret", "it takes no request, because it has no secret", "set connectors." + name + ".secret" + get
+	case s.Callback != "" && s.CallbackSecret.Value() == "":
+		return "webhook-no-secret", "it takes no request, because its callback has no secret", "set connectors." + name + ".callback_secret" + get
+	case at == "":
+		return "http-off", "it takes no request, because the HTTP server is off", "set http.addr (CLAYBOT_HTTP_ADDR), and restart claybot"
+	}
+	return "", "", ""
 }
 
 func (d *doctor) model(context.Context) bool {

@@ -40,7 +40,9 @@ func settingOf(c *configs.Config, x overview.ConnectorStatus) (w configs.Warning
 	if x.State != connectors.StateStopped {
 		return w, false
 	}
-	if w, there = offBy(c, offOf(c, x.Name)); !there && overview.RefusalCode(x.Refusal) == "credential-missing" {
+	i, _ := c.Connectors.Instance(x.Name)
+	_, hooks := i.(*configs.Webhook)
+	if w, there = offBy(c, offOf(c, x.Name)); !there && (hooks || overview.RefusalCode(x.Refusal) == "credential-missing") {
 		return unreadSecret(c, groupsOf(x.Name)...)
 	}
 	return w, there

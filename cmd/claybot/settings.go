@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -207,9 +208,13 @@ func (s *settings) waiting(now configs.Config) (all []string) {
 
 // fail notes why the configuration could not be read again. Status shows that until a reload succeeds.
 func (s *settings) fail(err error) {
+	code, text, next := configCode(err), err.Error(), ""
+	if code == "local-refused" {
+		text, next = advised(err)
+	}
 	s.failed.Store(&overview.SettingStatus{
-		Text: "configuration reload failed, and claybot tries again when the file changes; the old configuration stays in force: " + err.Error(),
-		Next: nextOf(configCode(err)), Off: true, Code: configCode(err),
+		Text: "configuration reload failed, and claybot tries again when the file changes; the old configuration stays in force: " + text,
+		Next: cmp.Or(next, nextOf(code)), Off: true, Code: code,
 	})
 	s.log.Error("configuration reload failed; keeping the old configuration", "err", err)
 }
