@@ -75,6 +75,8 @@ type CheckStatus struct {
 	At      claybot.Time `json:"at"`                // when it ended
 	Text    string       `json:"text"`              // its result, in a sentence
 	Problem bool         `json:"problem,omitempty"` // needs an operator's attention
+	// Code is what the doctor calls the problem; empty: it finds no such one.
+	Code string `json:"code,omitempty"`
 }
 
 // ServerStatus is the status of an MCP server.

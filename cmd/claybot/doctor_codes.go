@@ -124,13 +124,13 @@ var doctorCodes = []doctorCode{
 	{"token-may-approve", "an API token is older than the scope approve", "", false},
 
 	{"database-missing", "the database is gone", "", false},
-	{"database-damaged", "the database is damaged", "", false},
+	{"database-damaged", "the database is damaged", "", inChats},
 	{"database-newer", "a newer claybot has migrated the database", "", false},
 	{"database-locked", "another process has locked the database", "", false},
 	{"database-unreadable", "the database cannot be opened", "", false},
 	{"restore-interrupted", "claybot restore was interrupted", "", false},
-	{"history-damaged", "the history of an agent has damaged lines", "", false},
-	{"history-unreadable", "the history of an agent cannot be read", "", false},
+	{"history-damaged", "the history of an agent has damaged lines", "put their folders from a backup in place while claybot is stopped; otherwise claybot moves the damaged lines to the quarantine when it next uses these agents", inChats},
+	{"history-unreadable", "the history of an agent cannot be read", "let the user who runs claybot read and write them; claybot keeps the messages of these agents until then", inChats},
 	{"copies-off", "claybot makes no copies of its database", "", false},
 	{"copies-unreadable", "the copies of the database cannot be read", "let this user read the folder copies of the data directory", false},
 

@@ -58,7 +58,8 @@ const ofDaemon = "daemon: "
 func (d *doctor) once() {
 	all := slices.Clone(d.all)
 	same := func(own, f finding) bool {
-		return own.Code == f.Code && own.What != "configuration" && f.What == ofDaemon+own.What
+		part := f.What == ofDaemon+own.What || strings.HasPrefix(f.What, ofDaemon+"check ") // a check has the code of its part
+		return own.Code == f.Code && own.What != "configuration" && part
 	}
 	for i, own := range d.all {
 		if n := slices.IndexFunc(all, func(f finding) bool { return same(own, f) }); n >= 0 {

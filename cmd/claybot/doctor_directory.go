@@ -303,13 +303,12 @@ func (d *doctor) histories(ctx context.Context) bool {
 	found, err := files.LookHistories(ctx, d.config.DataDir)
 	switch {
 	case len(found.Unread) > 0:
-		d.warn("history-unreadable", "cannot read the histories of "+listed(found.Unread), "let the user who runs claybot read and write them; claybot keeps the messages of these agents until then")
+		d.warn("history-unreadable", "cannot read the histories of "+listed(found.Unread), "")
 	case err != nil && ctx.Err() == nil:
 		return d.warn("history-unreadable", "cannot list the agents: "+reason(err), "let the user who runs claybot read the folder agents of the data directory")
 	}
 	if len(found.Damaged) > 0 {
-		return d.warn("history-damaged", "there are damaged lines in the histories of "+listed(found.Damaged),
-			"put their folders from a backup in place while claybot is stopped; otherwise claybot moves the damaged lines to the quarantine when it next uses these agents")
+		return d.warn("history-damaged", "there are damaged lines in the histories of "+listed(found.Damaged), "")
 	}
 	if len(found.Unread) == 0 && found.Agents > 0 {
 		text := fmt.Sprintf("%s of %s read, all lines undamaged", size(found.Bytes), count(found.Agents, "agent"))

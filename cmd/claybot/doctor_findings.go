@@ -70,7 +70,7 @@ func (d *daemon) findings(st overview.Status) []overview.Finding {
 	for _, name := range slices.Sorted(maps.Keys(st.Checks)) {
 		part := texts.Part{Kind: texts.PartCheck, Name: name}
 		if x := st.Checks[name]; x.Problem {
-			l.wrong("check "+name, part, overview.LevelProblem, "check-failing", checkLine(x), "")
+			l.wrong("check "+name, part, overview.LevelProblem, cmp.Or(x.Code, "check-failing"), checkLine(x), d.afterCheck(x))
 			continue
 		}
 		l.works("check "+name, part)
@@ -78,6 +78,14 @@ func (d *daemon) findings(st overview.Status) []overview.Finding {
 	d.modelFindings(l)
 	d.probes.findings(l)
 	return l.all
+}
+
+// afterCheck is the next step after a check that found something, where that is another one than that of the code.
+func (d *daemon) afterCheck(x overview.CheckStatus) string {
+	if x.Code == "database-damaged" {
+		return afterDamage(d.config.Load().DataDir)
+	}
+	return ""
 }
 
 // readiness reports whether this member is ready, or else what is missing, with its code and next step.

@@ -55,6 +55,7 @@ var brokenRuns = []brokenRun{
 	{brokenSetup: brokenSetup{name: "a template that is none", file: "connectors: {ci: {type: webhook, secret: 'env:HOOK', prompt: '{{.x'}}\n", env: map[string]string{"HOOK": "FAKE", "CLAYBOT_HTTP_ADDR": "127.0.0.1:0"}, code: "webhook-template", next: "correct the template"}, node: keyOfConnector("ci")},
 	{brokenSetup: brokenSetup{name: "an MCP server that does not run", file: "mcp: {notes: {url: 'http://127.0.0.1:1/mcp'}}\n", code: "mcp-failing", next: "look whether its server runs"}, node: nodes.Key{Kind: nodes.MCP, Name: "notes"}},
 	{brokenSetup: brokenSetup{name: "commands on the machine for anyone", file: "language: en\n", code: "local-refused", next: "set CLAYBOT_ACCESS=pairing, or workspaces.provider"}, later: "access: open\nworkspaces: {provider: local, network: full}\n", besides: []string{"access-open", "access-unlimited"}},
+	{brokenSetup: brokenSetup{name: "a damaged history", breaks: inData(map[string]string{"agents/a1b2c3d4e5f6g7h8i9j0k1l2/history.jsonl": "{\"type\":\"user\"}\n{\"ty\n"}), code: "history-damaged", next: "put their folders from a backup"}, besides: []string{"check-failing"}},
 	{brokenSetup: brokenSetup{name: "a port that is taken", file: "language: en\n", breaks: func(t *testing.T, b *setupBench) { b.env["CLAYBOT_HTTP_ADDR"] = takenAddress(t) }, code: "http-unusable", next: "set CLAYBOT_HTTP_ADDR to another one"}},
 	{brokenSetup: brokenSetup{name: "a port of the file that is taken", breaks: func(t *testing.T, b *setupBench) {
 		delete(b.env, "CLAYBOT_HTTP_ADDR")

@@ -161,9 +161,30 @@ func (k *keeper) check(ctx context.Context) {
 		text += fmt.Sprintf(", %s of the index rebuilt", count(found.Rebuilt, "row"))
 	}
 	if err == nil && len(found.Damaged)+len(found.Shorter)+len(found.Unread) > 0 {
-		err = fmt.Errorf("%s; unreadable lines: %s; truncated: %s; not read: %s", text, listed(found.Damaged), listed(found.Shorter), listed(found.Unread))
+		code := "history-damaged"
+		if len(found.Damaged)+len(found.Shorter) == 0 {
+			code = "history-unreadable"
+		}
+		err = checkFault{code, fmt.Errorf("%s; unreadable lines: %s; truncated: %s; not read: %s", text, listed(found.Damaged), listed(found.Shorter), listed(found.Unread))}
 	}
 	k.say(ctx, "histories", text+", all lines undamaged", err)
+}
+
+// A checkFault is what a check found, with the code of the doctor.
+type checkFault struct {
+	code string
+	error
+}
+
+// faultCode is the code of the doctor for what a check found; empty: the doctor does not look.
+func faultCode(err error) string {
+	if f, ok := errors.AsType[checkFault](err); ok {
+		return f.code
+	}
+	if errors.Is(err, storage.ErrDamaged) {
+		return "database-damaged"
+	}
+	return ""
 }
 
 // listed names a few items.
@@ -263,7 +284,7 @@ func pruneCopies(dir string, keep int) error {
 func (k *keeper) say(ctx context.Context, what, text string, err error) {
 	s := overview.CheckStatus{At: claybot.Now(), Text: text}
 	if err != nil {
-		s.Text, s.Problem = err.Error(), true
+		s.Text, s.Problem, s.Code = err.Error(), true, faultCode(err)
 		k.log.Error("data directory check failed", "check", what, "err", err)
 	} else {
 		k.log.Debug("data directory checked", "check", what, "result", text)

@@ -44,8 +44,8 @@ type healthView struct {
 	Findings      []finding
 }
 
-// A finding is something that needs attention.
-type finding struct{ Tone, Text string }
+// A finding is something that needs attention, with the next step and the code that the status has for it.
+type finding struct{ Tone, Text, Next, Code string }
 
 // Advice are the findings about parts with a section of their own, or without any, and what to do.
 func (v healthView) Advice() []overview.Finding { return adviceOf(v.Status) }
@@ -77,20 +77,28 @@ func when(cond bool, tone, text string) []finding {
 	if !cond {
 		return nil
 	}
-	return []finding{{tone, text}}
+	return []finding{{Tone: tone, Text: text}}
 }
 
 func counted(n int, tone, one, more string) []finding { return when(n > 0, tone, plural(n, one, more)) }
 
 // findingsOf lists what needs attention in the daemon itself, the worst first.
 func findingsOf(s overview.Status) []finding {
-	all := when(s.Unwell != "", "bad", fmt.Sprintf(healthUnwell, strings.TrimSuffix(s.Unwell, ".")))
+	advised := func(what string, all []finding) []finding {
+		for i := range all {
+			if n := slices.IndexFunc(s.Findings, func(f overview.Finding) bool { return f.What == what }); n >= 0 {
+				all[i].Next, all[i].Code = s.Findings[n].Next, s.Findings[n].Code
+			}
+		}
+		return all
+	}
+	all := advised("unwell", when(s.Unwell != "", "bad", fmt.Sprintf(healthUnwell, strings.TrimSuffix(s.Unwell, "."))))
 	all = append(all, when(s.Parked != nil && s.Parked.Full, "bad", healthParkedFull)...)
 	for _, name := range slices.Sorted(maps.Keys(s.Checks)) {
 		c := s.Checks[name]
-		all = append(all, when(c.Problem, "bad", sentence(fmt.Sprintf(healthCheck, name, c.Text)))...)
+		all = append(all, advised("check "+name, when(c.Problem, "bad", sentence(fmt.Sprintf(healthCheck, name, c.Text))))...)
 	}
-	all = append(all, counted(s.Faulty, "warn", healthFaulty, healthFaultyMany)...)
+	all = append(all, advised("faulty", counted(s.Faulty, "warn", healthFaulty, healthFaultyMany))...)
 	if p := s.Parked; p != nil {
 		all = append(all, counted(p.Messages, "warn", healthParked, healthParkedMany)...)
 	}
@@ -99,7 +107,7 @@ func findingsOf(s overview.Status) []finding {
 		if x.Unclean > 1 {
 			often = fmt.Sprintf(healthOften, x.Unclean)
 		}
-		all = append(all, finding{"warn", fmt.Sprintf(healthUnclean, often, plural(x.Waiting, "agent is", "agents are"))})
+		all = append(all, finding{Tone: "warn", Text: fmt.Sprintf(healthUnclean, often, plural(x.Waiting, "agent is", "agents are"))})
 	}
 	return all
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
@@ -147,6 +148,37 @@ func TestWordsOfFiles(t *testing.T) {
 	} {
 		if got := wordsOf(m); got != want {
 			t.Errorf("%+v says %q, want %q", m, got, want)
+		}
+	}
+}
+
+// What the page lists of the daemon, its settings and a node has the next step and the code of the status.
+func TestCausesHaveCodes(t *testing.T) {
+	views := &pages{views: sync.OnceValue(readViews)}
+	status := overview.Status{
+		FaultStatus: overview.FaultStatus{Unwell: "memory is short", Faulty: 1},
+		OutsideStatus: overview.OutsideStatus{
+			Checks:   map[string]overview.CheckStatus{"copy": {Text: "failed", Problem: true}},
+			Settings: []overview.SettingStatus{{Text: "bad", Next: "step-setting", Code: "code-setting", Off: true}},
+		},
+		Findings: []overview.Finding{
+			{What: "unwell", Next: "step-unwell", Code: "code-unwell", Part: texts.Part{Kind: texts.PartMember}},
+			{What: "check copy", Next: "step-check", Code: "code-check", Part: texts.Part{Kind: texts.PartCheck}},
+			{What: "faulty", Next: "step-faulty", Code: "agent-unusable"},
+			{What: "disk", Next: "step-disk", Code: "disk-low", Part: texts.Part{Kind: texts.PartDisk}},
+		},
+	}
+	node := nodes.View{Key: nodes.Key{Kind: nodes.MCP, Name: "notes"}, State: nodes.Failed, Text: "gone", Next: "step-node", Code: "mcp-failing"}
+	health := rendered(t, views, pageCase{"health", "main", viewHealth(viewer{web.Read}, status)})
+	for html, want := range map[string][]string{
+		health: {"step-unwell", "code-unwell", "step-check", "code-check", "step-faulty", "agent-unusable", "step-disk", "disk-low", "step-setting", "code-setting"},
+		rendered(t, views, pageCase{"node", "main", nodePage{viewer: viewer{web.Read}, nodeView: nodeView{View: node}}}): {"gone", "step-node", "mcp-failing"},
+		rendered(t, views, pageCase{"nodes", "main", viewNodes(viewer{web.Read}, []nodes.View{node}, nil)}):              {"gone", "step-node", "mcp-failing"},
+	} {
+		for _, piece := range want {
+			if strings.Count(html, piece) != 1 {
+				t.Errorf("the page has %q %d times", piece, strings.Count(html, piece))
+			}
 		}
 	}
 }
