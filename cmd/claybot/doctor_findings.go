@@ -60,7 +60,9 @@ func (d *daemon) findings(st overview.Status) []overview.Finding {
 	d.serverFindings(l)
 	d.stoppedFindings(l)
 	for _, x := range st.Sinks {
-		switch part := (texts.Part{Kind: texts.PartRelay, Name: x.Name}); {
+		_, ofSetting := sinkSetting(d.config.Load(), x.Name)
+		switch part := (texts.Part{Kind: texts.PartSink, Name: x.Name}); {
+		case x.Error != "" && ofSetting: // which has the finding
 		case x.Error != "":
 			l.wrong("relay "+x.Name, part, overview.LevelWarning, "relay-failing", relayLine(x), "")
 		case !x.Standby && x.Stopped == "" && x.Success != 0:

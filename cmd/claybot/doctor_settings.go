@@ -48,6 +48,11 @@ func settingOf(c *configs.Config, x overview.ConnectorStatus) (w configs.Warning
 	return w, there
 }
 
+// sinkSetting returns the warning about the entry of a sink, which takes no events while that is not valid.
+func sinkSetting(c *configs.Config, sink string) (configs.Warning, bool) {
+	return warningOf(c, func(w configs.Warning) bool { return !w.Advice() && c.SinkOf(w) == sink })
+}
+
 // offOf says why a connector or a schedule is off; empty for one that is not.
 func offOf(c *configs.Config, name string) string {
 	switch name {

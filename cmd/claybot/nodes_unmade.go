@@ -89,8 +89,11 @@ func advise(all []nodes.View, findings []overview.Finding) {
 				continue
 			}
 			n.Code = f.Code
-			if n.Stopped == nil { // otherwise it says by whom, and how it is started
-				n.Text, n.Next = strings.TrimPrefix(f.Text, n.State+": "), f.Next
+			if n.Stopped != nil { // it says by whom, and how it is started
+				continue
+			}
+			if n.Next = f.Next; n.Text == "" || !strings.HasSuffix(f.Text, n.Text) { // otherwise with the state alone
+				n.Text = strings.TrimPrefix(f.Text, n.State+": ")
 			}
 		}
 	}
