@@ -120,7 +120,7 @@ var germanMore = map[string]string{
 	"claybot status shows %d more":              "claybot status zeigt %d weitere",
 	"The model %s":                              "Das Modell %s",
 	"The MCP server %s":                         "Der MCP-Server %s",
-	"The event sink %s":                         "Das Ereignisziel %s",
+	"The relay %s":                              "Das Relay %s",
 	"The check “%s”":                            "Die Prüfung „%s“",
 	"The workspace provider %s":                 "Der Anbieter von Arbeitsumgebungen %s",
 	"The time zone %s":                          "Die Zeitzone %s",

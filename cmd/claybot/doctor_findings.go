@@ -60,8 +60,8 @@ func (d *daemon) findings(st overview.Status) []overview.Finding {
 	d.serverFindings(l)
 	d.stoppedFindings(l)
 	for _, x := range st.Sinks {
-		_, ofSetting := sinkSetting(d.config.Load(), x.Name)
-		switch part := (texts.Part{Kind: texts.PartSink, Name: x.Name}); {
+		_, ofSetting := relaySetting(d.config.Load(), x.Name)
+		switch part := (texts.Part{Kind: texts.PartRelay, Name: x.Name}); {
 		case x.Error != "" && ofSetting: // which has the finding
 		case x.Error != "":
 			l.wrong("relay "+x.Name, part, overview.LevelWarning, "relay-failing", relayLine(x), "")

@@ -48,9 +48,9 @@ func settingOf(c *configs.Config, x overview.ConnectorStatus) (w configs.Warning
 	return w, there
 }
 
-// sinkSetting returns the warning about the entry of a sink, which takes no events while that is not valid.
-func sinkSetting(c *configs.Config, sink string) (configs.Warning, bool) {
-	return warningOf(c, func(w configs.Warning) bool { return !w.Advice() && c.SinkOf(w) == sink })
+// relaySetting returns the warning about the entry of a relay, which takes no events while that is not valid.
+func relaySetting(c *configs.Config, relay string) (configs.Warning, bool) {
+	return warningOf(c, func(w configs.Warning) bool { return !w.Advice() && c.RelayOf(w) == relay })
 }
 
 // offOf says why a connector or a schedule is off; empty for one that is not.

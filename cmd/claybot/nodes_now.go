@@ -36,7 +36,7 @@ func (d nodeDesk) Nodes(ctx context.Context) ([]nodes.View, error) {
 		n := nodes.View{Key: nodes.Key{Kind: nodes.Relay, Name: s.Name}, State: nodes.Running}
 		if s.Error != "" {
 			n.State, n.Text = nodes.Failed, s.Error
-			if w, ofSetting := sinkSetting(c, s.Name); ofSetting {
+			if w, ofSetting := relaySetting(c, s.Name); ofSetting {
 				n = offNode(n, w)
 			}
 		}
