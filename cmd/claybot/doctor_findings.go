@@ -276,6 +276,8 @@ func (d *daemon) modelFindings(l *findingList) {
 			continue
 		}
 		switch ok, problem := d.models.state(m); {
+		case problem.code == "credential-refused" && quotedKey(m) != "":
+			l.wrong(what, part, overview.LevelProblem, configs.CodeQuoted, quotedKey(m)+" contains spaces or quotes", configs.WithoutQuotes(setModelKey))
 		case problem.code != "":
 			l.wrong(what, part, problem.level(), problem.code, problem.text, problem.next())
 		case ok:
@@ -284,6 +286,16 @@ func (d *daemon) modelFindings(l *findingList) {
 			l.wrong(what, part, overview.LevelWarning, "model-no-key", noKey(m), setKey)
 		}
 	}
+}
+
+// quotedKey names a key of a model that has spaces or quotes; empty for none.
+func quotedKey(m configs.Model) string {
+	for _, k := range m.Credentials() {
+		if configs.HasQuotes(k.Value()) {
+			return k.String()
+		}
+	}
+	return ""
 }
 
 // A modelProblem is why a model does not answer.

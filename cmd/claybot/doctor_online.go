@@ -250,6 +250,12 @@ func (d *doctor) askModel(ctx context.Context, m configs.Model) {
 		d.ok(text)
 		return
 	}
+	if name := quotedKey(m); code == "credential-refused" && name != "" {
+		if !slices.ContainsFunc(d.config.Model.Credentials(), func(k configs.Secret) bool { return k.String() == name }) { // else the check of the model says so
+			d.problem(configs.CodeQuoted, name+" contains spaces or quotes", configs.WithoutQuotes(setModelKey))
+		}
+		return
+	}
 	d.say(code, modelProblem{code: code}.level(), text, modelProblem{code: code}.next())
 }
 

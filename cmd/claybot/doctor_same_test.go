@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/llm/openai/openaitest"
 	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
 )
@@ -41,6 +42,7 @@ var brokenRuns = []brokenRun{
 	{brokenSetup: brokenSetup{name: "the tokens of Slack swapped", env: map[string]string{"SLACK_BOT_TOKEN": "xapp-FAKE", "SLACK_APP_TOKEN": "xoxb-FAKE"}, code: "credential-malformed", next: "copy it from api.slack.com"}, node: keyOfConnector("slack")},
 	{brokenSetup: brokenSetup{name: "a value that switches the model off", file: "model: {provider: opnai, name: gpt-5}\n", code: "config-value", next: "correct it, then run: claybot config check"}, node: nodes.Key{Kind: nodes.Model, Name: "gpt-5"}},
 	{brokenSetup: brokenSetup{name: "a variable that switches the model off", env: map[string]string{"OPENAI_BASE_URL": "nowhere", "OPENAI_API_KEY": "sk-FAKE"}, code: "config-value", next: "correct it, then run: claybot config check"}, node: nodes.Key{Kind: nodes.Model, Name: "gpt-5"}},
+	{brokenSetup: brokenSetup{name: "a key of a model in quotes", env: map[string]string{"OPENAI_API_KEY": "'sk-test-not-a-key'"}, breaks: withModel(openaitest.Config{Key: "sk-test-not-a-key"}), code: "credential-quoted", next: "copy it from the provider, and set it without them"}, node: nodes.Key{Kind: nodes.Model, Name: "gpt-5"}},
 	{brokenSetup: brokenSetup{name: "a provider without an address", file: "model: {provider: azure, name: m, key: 'env:K'}\n", env: map[string]string{"K": "sk-FAKE"}, code: "config-value", next: "correct it, then run: claybot config check"}, node: nodes.Key{Kind: nodes.Model, Name: "m"}},
 	{brokenSetup: brokenSetup{name: "a value that switches schedules off", file: "cron: {enabled: 7}\n", code: "config-value", next: "correct it, then run: claybot config check"}, node: keyOfConnector("cron")},
 	{brokenSetup: brokenSetup{name: "an MCP server that is left out", file: "mcp: {both: {command: [x], url: 'http://127.0.0.1:1'}}\n", code: "config-value", next: "correct it, then run: claybot config check"}, node: nodes.Key{Kind: nodes.MCP, Name: "both"}},

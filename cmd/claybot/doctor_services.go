@@ -242,6 +242,9 @@ func hookFault(name string, s *configs.Webhook, at string) (code, text, next str
 	return "", "", ""
 }
 
+// setModelKey is the next step for a key of a model that cannot be used.
+const setModelKey = "copy it from the provider"
+
 func (d *doctor) model(context.Context) bool {
 	m := d.config.Model
 	if m.Demo() {
@@ -255,7 +258,7 @@ func (d *doctor) model(context.Context) bool {
 	}
 	var all []credential
 	for _, k := range m.Credentials() {
-		all = append(all, credential{k.String(), k, nil, "give it a value", false})
+		all = append(all, credential{k.String(), k, nil, setModelKey, false})
 	}
 	if len(all) == 0 {
 		return d.warn("model-no-key", noKey(m), setKey)
