@@ -114,9 +114,12 @@ func (s *Relay) fault() string {
 // RelayPartial reports whether Telemetry.Relay may lack some, because a warning is about the relays or about a key
 // that resembles it.
 func (c Config) RelayPartial() bool {
-	return slices.ContainsFunc(c.Source.Warnings, func(w Warning) bool {
-		return strings.Contains(w.Key, relayKey) || strings.Contains(w.Near, relayKey)
-	})
+	return slices.ContainsFunc(c.Source.Warnings, Warning.OfRelays)
+}
+
+// OfRelays reports whether the warning is about the relays, or about a key that resembles theirs.
+func (w Warning) OfRelays() bool {
+	return strings.Contains(w.Key, relayKey) || strings.Contains(w.Near, relayKey)
 }
 
 // RelayOf returns the name of the relay that a warning leaves out: that of its entry in the file, or its place there, such

@@ -215,11 +215,11 @@ func (d *doctor) hook(name string, s *configs.Webhook) {
 		at = ""
 	}
 	code, text, next := hookFault(name, s, at)
-	_, ofSetting := unreadSecret(&d.config, groupsOf(name)...)
+	_, ofSetting := hookSetting(&d.config, name, s)
 	switch {
 	case code == "":
 		d.ok("it takes requests at " + at)
-	case code != "webhook-no-secret" || !ofSetting: // otherwise the setting has the finding
+	case !ofSetting: // otherwise the setting has the finding
 		d.problem(code, text, next)
 	}
 }

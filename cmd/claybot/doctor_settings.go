@@ -40,17 +40,37 @@ func settingOf(c *configs.Config, x overview.ConnectorStatus) (w configs.Warning
 	if x.State != connectors.StateStopped {
 		return w, false
 	}
+	if w, there = offBy(c, offOf(c, x.Name)); there {
+		return w, there
+	}
 	i, _ := c.Connectors.Instance(x.Name)
-	_, hooks := i.(*configs.Webhook)
-	if w, there = offBy(c, offOf(c, x.Name)); !there && (hooks || overview.RefusalCode(x.Refusal) == "credential-missing") {
+	if s, hooks := i.(*configs.Webhook); hooks {
+		return hookSetting(c, x.Name, s)
+	}
+	if overview.RefusalCode(x.Refusal) == "credential-missing" {
 		return unreadSecret(c, groupsOf(x.Name)...)
 	}
-	return w, there
+	return w, false
 }
 
-// relaySetting returns the warning about the entry of a relay, which takes no events while that is not valid.
-func relaySetting(c *configs.Config, relay string) (configs.Warning, bool) {
-	return warningOf(c, func(w configs.Warning) bool { return !w.Advice() && c.RelayOf(w) == relay })
+// hookSetting returns the warning about the secret for which a webhook takes no request.
+func hookSetting(c *configs.Config, name string, s *configs.Webhook) (w configs.Warning, there bool) {
+	if code, _, _ := hookFault(name, s, ""); code != "webhook-no-secret" {
+		return w, false
+	}
+	return unreadSecret(c, "connectors."+name)
+}
+
+// relaySetting returns the warning for which a relay takes no events: that about its entry, or else about the list. There is
+// none for a relay that is in force.
+func relaySetting(c *configs.Config, relay string) (w configs.Warning, there bool) {
+	if slices.ContainsFunc(c.Telemetry.Relay, func(x configs.Relay) bool { return x.Name == relay }) {
+		return w, false
+	}
+	if w, there = warningOf(c, func(w configs.Warning) bool { return !w.Advice() && c.RelayOf(w) == relay }); there {
+		return w, there
+	}
+	return warningOf(c, configs.Warning.OfRelays)
 }
 
 // offOf says why a connector or a schedule is off; empty for one that is not.

@@ -95,7 +95,11 @@ func (s *settings) replace(c *configs.Config) {
 func (s *settings) status() []overview.SettingStatus {
 	var all []overview.SettingStatus
 	for _, w := range s.Load().Source.Warnings {
-		all = append(all, overview.SettingStatus{Text: w.String(), Next: nextFor(w), Off: w.Off, Code: w.Code(), Key: w.Key})
+		x := overview.SettingStatus{Text: w.String(), Next: w.Next, Off: w.Off, Key: w.Key}
+		if !w.Advice() { // which is no finding
+			x.Next, x.Code = nextFor(w), w.Code()
+		}
+		all = append(all, x)
 	}
 	if kept := s.kept.Load(); kept != nil {
 		all = append(all, *kept...)
