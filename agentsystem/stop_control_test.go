@@ -79,7 +79,6 @@ func TestStopOfThread(t *testing.T) {
 		r.rates(other, false)
 		r.rates(elsewhere, false)
 		r.rates(stop, true)
-		r.rates(stop, true) // it ends
 		after(time.Minute)
 		if got := r.state("begin"); got != claybot.RunCanceled {
 			t.Errorf("the run is %s, want it canceled", got)

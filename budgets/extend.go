@@ -97,17 +97,17 @@ func (l *Limiter) Deciders(a claybot.Agent) (operators []string, own, only bool)
 	return operators, own, !slices.ContainsFunc(operators, func(o string) bool { return !is(o) })
 }
 
-// Watch rechecks at the start, as the configuration may have changed while no process
-// ran, and every ten minutes, until ctx is done.
+// Watch rechecks every ten minutes, until ctx is done. Recheck before: the configuration may have changed while no
+// process ran.
 func (l *Limiter) Watch(ctx context.Context) error {
 	for {
-		if err := l.Recheck(ctx); err != nil && ctx.Err() == nil {
-			l.cfg.Log.Warn("failed to check the runs that wait for a budget; retrying", "err", err)
-		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(recheckEvery):
+		}
+		if err := l.Recheck(ctx); err != nil && ctx.Err() == nil {
+			l.cfg.Log.Warn("failed to check the runs that wait for a budget; retrying", "err", err)
 		}
 	}
 }

@@ -283,6 +283,9 @@ func (d *daemon) run(life context.Context) error {
 	context.AfterFunc(life, func() { close(d.ending) })
 	d.config.warn()
 	d.tooling.workspaces.endLeftovers(life)
+	if err := d.limiter.Recheck(life); err != nil { // before messages come: a run that may go on holds none back
+		d.log.Warn("failed to check the runs that wait for a budget; retrying in ten minutes", "err", err)
+	}
 	group, ctx := errgroup.WithContext(life)
 	// The listeners close last, so that users see the answers of the last runs, which call
 	// their tools until then.
