@@ -1,6 +1,7 @@
 package agentsystem
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,6 +39,7 @@ type knownFindings struct {
 	Parts map[string]knownFinding `json:"parts"`
 	Sent  int                     `json:"sent"` // notices: makes the key of the next one new
 	Due   []dueFinding            `json:"due,omitempty"`
+	Form  int                     `json:"form,omitempty"` // of the names and codes; see stored
 }
 
 // A knownFinding is what operators know of one part.
@@ -118,13 +120,7 @@ func (f *findings) tell(ctx context.Context, all []overview.Finding) (err error)
 	if err != nil {
 		return err
 	}
-	known := knownFindings{}
-	if text != "" {
-		_ = json.Unmarshal([]byte(text), &known) // what is damaged is replaced
-	}
-	if known.Parts == nil {
-		known.Parts = make(map[string]knownFinding)
-	}
+	known := stored(text)
 	if len(known.Due) == 0 || f.untold {
 		if known.decide(all, f.members.Name(), f.members.Others() == 0, time.Now()); known.text() != text && (text != "" || len(known.Due) > 0) {
 			err = f.marks.SetCheckpoint(ctx, findingsKey, known.text())
@@ -139,6 +135,48 @@ func (f *findings) tell(ctx context.Context, all []overview.Finding) (err error)
 	}
 	known.settle(f.members.Name(), time.Now())
 	return f.marks.SetCheckpoint(ctx, findingsKey, known.text())
+}
+
+// anyFault is the open code of a part of which an earlier version had told a fault whose code is another one now.
+const anyFault = "any"
+
+// stored returns what a mark says. Without a form, it is of a version of November 2026 or earlier: relays were sinks,
+// and checks that find damage had no codes of their own. Without the present names, operators would read of the same
+// fault twice and never that it is over.
+func stored(text string) knownFindings {
+	k := knownFindings{}
+	if text != "" {
+		_ = json.Unmarshal([]byte(text), &k) // what is damaged is replaced
+	}
+	parts := make(map[string]knownFinding)
+	for what, p := range k.Parts {
+		if k.Form == 0 {
+			p.Open = cmp.Or(map[string]string{"sink-failing": "relay-failing", "check-failing": anyFault}[p.Open], p.Open)
+			if at, told := p.Told["sink-failing"]; told {
+				p.Told["relay-failing"] = at
+				delete(p.Told, "sink-failing")
+			}
+			what = relayOf(what)
+		}
+		parts[what] = p
+	}
+	for i, d := range k.Due {
+		if k.Form == 0 && relayOf(d.What) != d.What {
+			d.What, d.Part.Kind = relayOf(d.What), texts.PartRelay
+			d.Code = strings.Replace(d.Code, "sink-failing", "relay-failing", 1)
+			k.Due[i] = d
+		}
+	}
+	k.Parts, k.Form = parts, 1
+	return k
+}
+
+// relayOf is the present name of a part that an earlier version may have called a sink.
+func relayOf(what string) string {
+	if name, sink := strings.CutPrefix(what, "sink "); sink {
+		return "relay " + name
+	}
+	return what
 }
 
 func (k knownFindings) text() string {
@@ -164,9 +202,9 @@ func (k *knownFindings) decide(all []overview.Finding, member string, alone bool
 			if p.Open != "" && (alone || p.By == member || now.Sub(p.Seen.Time()) > seenFor) {
 				k.Due = append(k.Due, dueFinding{What: what, Part: f.Part})
 			}
-		case p.Open == f.Code:
-			if now.Sub(p.Seen.Time()) > seenEvery {
-				p.Seen, p.By = claybot.At(now), member
+		case p.Open == f.Code || p.Open == anyFault:
+			if p.Open != f.Code || now.Sub(p.Seen.Time()) > seenEvery {
+				p.Open, p.Seen, p.By = f.Code, claybot.At(now), member
 				k.Parts[what] = p
 			}
 		case now.Sub(p.Told[f.Code].Time()) >= troubleEvery:

@@ -1,0 +1,58 @@
+package agentsystem
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/texts"
+)
+
+// What an earlier version stored is known by its present name: no fault is told twice, and each ends.
+func TestStoredFindingsHavePresentNames(t *testing.T) {
+	t.Parallel()
+	const old = `{"parts":{
+		"sink crm":{"open":"sink-failing","told":{"sink-failing":1795953600000},"seen":1795953600000,"by":"a"},
+		"check histories":{"open":"check-failing","told":{"check-failing":1795953600000},"seen":1795953600000,"by":"a"}
+	},"sent":3,"due":[{"what":"sink erp","code":"sink-failing","part":{"kind":"The event sink %s","name":"erp"}}]}`
+	relay := overview.Finding{What: "relay crm", Level: overview.LevelWarning, Code: "relay-failing", Part: texts.Part{Kind: texts.PartRelay, Name: "crm"}, Means: "it takes nothing"}
+	damage := overview.Finding{What: "check histories", Level: overview.LevelProblem, Code: "history-damaged", Part: texts.Part{Kind: texts.PartCheck, Name: "histories"}, Means: "lines are damaged"}
+	over := func(f overview.Finding) overview.Finding {
+		return overview.Finding{What: f.What, Level: overview.LevelOK, Code: overview.LevelOK, Part: f.Part}
+	}
+	unread := damage
+	unread.Code = "history-unreadable"
+
+	k := stored(old)
+	if d := k.Due; len(d) != 1 || d[0].What != "relay erp" || d[0].Code != "relay-failing" || d[0].Part.Kind != texts.PartRelay {
+		t.Errorf("the notice that was due is %+v", d)
+	}
+	k.Due = nil
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	for _, step := range []struct {
+		name string
+		all  []overview.Finding
+		want []string // what is told, with its code
+	}{
+		{"after the upgrade", []overview.Finding{relay, damage}, nil},
+		{"with another cause of the check", []overview.Finding{relay, unread}, []string{"check histories history-unreadable"}},
+		{"when all works", []overview.Finding{over(relay), over(damage)}, []string{"check histories ", "relay crm "}},
+		{"within the hour", []overview.Finding{over(relay), unread}, nil},
+	} {
+		k = stored(k.text())
+		k.decide(step.all, "a", true, now)
+		var got []string
+		for _, d := range k.Due {
+			got = append(got, d.What+" "+d.Code)
+		}
+		if !slices.Equal(got, step.want) {
+			t.Errorf("%s, operators read %q, want %q", step.name, got, step.want)
+		}
+		k.settle("a", now)
+		now = now.Add(10 * time.Minute)
+	}
+	if at := stored(old).Parts["relay crm"].Told["relay-failing"]; at != 1795953600000 {
+		t.Errorf("told at %v", at)
+	}
+}
