@@ -194,6 +194,9 @@ func (k *knownFindings) decide(all []overview.Finding, member string, alone bool
 		what := f.What
 		if f.Part.Kind == texts.PartDisk { // each member has one
 			what += " of " + f.Part.Name
+			if alone {
+				k.takeDisk(what, f, member, now)
+			}
 		}
 		there[what] = true
 		p := k.Parts[what]
@@ -217,6 +220,22 @@ func (k *knownFindings) decide(all []overview.Finding, member string, alone bool
 	slices.SortFunc(k.Due, func(a, b dueFinding) int { return strings.Compare(a.What, b.What) })
 	if len(k.Due) > 0 && !unsent {
 		k.Sent++
+	}
+}
+
+// takeDisk makes what operators know of the disks of other names that of the disk of a member that is alone: it had
+// another name before, as a container has that is made anew, or the others are gone. Room is not taken for theirs
+// while they may be back, as after a restart. In a cluster, the disk of a member that is gone is forgotten after goneAfter.
+func (k *knownFindings) takeDisk(own string, f overview.Finding, member string, now time.Time) {
+	for _, what := range slices.Sorted(maps.Keys(k.Parts)) {
+		p := k.Parts[what]
+		if what == own || !strings.HasPrefix(what, f.What+" of ") || f.Level == overview.LevelOK && now.Sub(p.Seen.Time()) <= seenFor {
+			continue
+		}
+		if delete(k.Parts, what); p.Open != "" && k.Parts[own].Open == "" {
+			p.By = member
+			k.Parts[own] = p
+		}
 	}
 }
 

@@ -56,3 +56,46 @@ func TestStoredFindingsHavePresentNames(t *testing.T) {
 		t.Errorf("told at %v", at)
 	}
 }
+
+// A member that is alone takes over what is known of the disk under another name, such as that of its container before.
+func TestDiskOfAnotherNameEnds(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	disk := func(code, name string) overview.Finding {
+		level := overview.LevelWarning
+		if code == "" {
+			level = overview.LevelOK
+		}
+		return overview.Finding{What: "disk", Level: level, Code: code, Part: texts.Part{Kind: texts.PartDisk, Name: name}, Means: "little is free"}
+	}
+	type look struct {
+		after      time.Duration // since the start
+		code, name string        // what a member finds
+		others     bool          // are present
+		want       string        // what is told: the code, and of which member
+	}
+	for name, looks := range map[string][]look{
+		"the same cause":     {{0, "disk-low", "a", false, "disk-low a"}, {time.Minute, "disk-low", "b", false, ""}, {5 * time.Hour, "disk-low", "b", false, ""}, {6 * time.Hour, "", "b", false, " b"}, {7 * time.Hour, "", "b", false, ""}},
+		"another cause":      {{0, "disk-low", "a", false, "disk-low a"}, {time.Minute, "disk-full", "b", false, "disk-full b"}, {2 * time.Minute, "", "b", false, " b"}},
+		"room after a while": {{0, "disk-low", "a", false, "disk-low a"}, {time.Minute, "", "b", false, ""}, {26 * time.Minute, "", "b", false, " b"}},
+		"a member is back":   {{0, "disk-low", "a", true, "disk-low a"}, {time.Minute, "", "b", false, ""}, {2 * time.Minute, "disk-low", "a", true, ""}, {3 * time.Minute, "", "a", true, " a"}},
+		"two members":        {{0, "disk-low", "a", true, "disk-low a"}, {time.Minute, "disk-low", "b", true, "disk-low b"}, {time.Hour, "", "b", true, " b"}, {2 * time.Hour, "", "a", true, " a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := stored("")
+			for i, x := range looks {
+				now := start.Add(x.after)
+				k.decide([]overview.Finding{disk(x.code, x.name)}, x.name, !x.others, now)
+				got := ""
+				for _, d := range k.Due {
+					got += d.Code + " " + d.Part.Name
+				}
+				if got != x.want {
+					t.Errorf("look %d: operators read %q, want %q", i+1, got, x.want)
+				}
+				k.settle(x.name, now)
+			}
+		})
+	}
+}
