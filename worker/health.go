@@ -168,6 +168,13 @@ func (u *Health) Full() bool {
 	return time.Since(u.full) < unwellFor
 }
 
+// Open reports whether no write has worked since the disk was last found full or read-only, in this process or before.
+func (u *Health) Open() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.open
+}
+
 // Spread reports whether this member is unwell beyond one agent: the disk is full, or two
 // agents, or what is of no agent, met an error within unwellFor.
 func (u *Health) Spread() bool {

@@ -128,10 +128,10 @@ func (d *daemon) diskFindings(l *findingList, st overview.Status) (full bool) {
 		if next == "" || d.config.began.Storage.Shared() { // it may be read-only, or that of the server
 			next = there
 		}
-		l.wrong("disk", part, overview.LevelProblem, "disk-full", text, next)
+		l.wrong("disk", texts.Part{}, overview.LevelProblem, "disk-full", text, next) // operators have another notice of it
 	case st.Disk != nil && code == "disk-low":
 		l.wrong("disk", part, overview.LevelWarning, code, text, next)
-	case st.Disk != nil:
+	case st.Disk != nil && !d.system.Worker.Health.Open():
 		l.works("disk", part)
 	}
 	return full
