@@ -156,9 +156,10 @@ func stored(text string) knownFindings {
 				p.Told["relay-failing"] = at
 				delete(p.Told, "sink-failing")
 			}
-			what = relayOf(what)
 		}
-		parts[what] = p
+		if _, both := k.Parts[relayOf(what)]; !both || relayOf(what) == what { // the present name counts
+			parts[relayOf(what)] = p
+		}
 	}
 	for i, d := range k.Due {
 		if k.Form == 0 && relayOf(d.What) != d.What {

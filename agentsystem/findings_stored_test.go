@@ -52,6 +52,10 @@ func TestStoredFindingsHavePresentNames(t *testing.T) {
 		k.settle("a", now)
 		now = now.Add(10 * time.Minute)
 	}
+	both := stored(`{"parts":{"sink crm":{"open":"sink-failing","seen":1},"relay crm":{"seen":2}}}`).Parts
+	if p := both["relay crm"]; len(both) != 1 || p.Open != "" || p.Seen != 2 {
+		t.Errorf("under both names, it is %+v", both)
+	}
 	if at := stored(old).Parts["relay crm"].Told["relay-failing"]; at != 1795953600000 {
 		t.Errorf("told at %v", at)
 	}
