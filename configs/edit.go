@@ -98,7 +98,7 @@ func Written(text []byte, key string) (value string, ok bool) {
 	}
 	_, entries := f.find(f.names(key))
 	if last := entries[len(entries)-1]; last.value != nil {
-		return flow(last.value, IsSecret(key)), true
+		return flow(last.value, hides(key)), true
 	}
 	return "", false
 }

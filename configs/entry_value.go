@@ -57,7 +57,7 @@ func (c Config) entryValue(key string) []Value {
 		v := c.writtenValue(strings.TrimSuffix(joinPath(at, own), "."), "", n)
 		v.Key = key
 		if !v.Refused {
-			v.Value = flow(n, deep && IsSecret(key))
+			v.Value = flow(n, hides(key))
 		}
 		return []Value{v}
 	}

@@ -181,7 +181,7 @@ func (c Config) writtenValue(key, path string, n *yaml.Node) Value {
 		v.Refused = v.Refused || w.File != "" && within(w.Key, key)
 	}
 	if !v.Refused {
-		v.Value = flow(n, IsSecret(key))
+		v.Value = flow(n, hides(key))
 	}
 	return v
 }
@@ -213,9 +213,6 @@ var guardedNames = lazyregexp.New(`(?i)(^|[._-])(token|keys?|secrets?|passw(or)?
 
 // IsSecret reports whether the value of a key is a secret, of which the file has a reference.
 func IsSecret(key string) bool {
-	if _, _, item := ListOf(key); item { // whatever its name
-		return false
-	}
 	k, below, ok := holderOf(key)
 	switch {
 	case ok && !below:
@@ -223,7 +220,24 @@ func IsSecret(key string) bool {
 	case ok && k.kind == "secret variables":
 		return true
 	}
-	return guarded(key)
+	return guarded(belowEntry(key))
+}
+
+// hides reports whether the value of a key is not shown: it is a secret, or stands below a name that may be that of one.
+func hides(key string) bool {
+	names := strings.Split(belowEntry(key), ".")
+	return IsSecret(key) || slices.ContainsFunc(names[:len(names)-1], guarded)
+}
+
+// belowEntry returns a key without the group and the name of the entry that it is in, if any: the name, which the operator
+// chose, says nothing of what stands below it.
+func belowEntry(key string) string {
+	group, rest, _ := strings.Cut(key, ".")
+	if _, _, list := ListOf(joinPath(group, "x")); !list && !slices.Contains(named, group) {
+		return key
+	}
+	_, own, _ := strings.Cut(rest, ".")
+	return own
 }
 
 // TakesSecret reports whether the value of a key is, or can be, a secret of which the file has a reference: headers
