@@ -318,14 +318,13 @@ func orNone(v *string) string {
 // doubtful.
 func (f *configFile) check(e *env, keys []string, next []byte) ([]configs.Warning, error) {
 	was := make(map[string]int)
-	same := func(w configs.Warning) string { return numbered.ReplaceAllString(w.Key, "[]") + ": " + w.Text } // entries move in their list
 	open := false
 	before, warnings, err := f.load(e, f.text)
 	known := err == nil
 	if known {
 		open = guarded(before) != nil
 		for _, w := range warnings {
-			was[same(w)]++
+			was[unplaced(w)]++
 		}
 	}
 	c, warnings, err := f.load(e, next)
@@ -336,8 +335,8 @@ func (f *configFile) check(e *env, keys []string, next []byte) ([]configs.Warnin
 		return nil, err
 	}
 	fresh := slices.DeleteFunc(warnings, func(w configs.Warning) bool {
-		was[same(w)]--
-		return was[same(w)] >= 0
+		was[unplaced(w)]--
+		return was[unplaced(w)] >= 0
 	})
 	refused := slices.ContainsFunc(fresh, func(w configs.Warning) bool {
 		return w.Off || w.File != "" && !w.Advice() && slices.ContainsFunc(keys, func(key string) bool { return w.Concerns(key) })

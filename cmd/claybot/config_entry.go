@@ -95,3 +95,11 @@ func fieldOf(c web.ConfigEdit, line string) string {
 
 // numbered is the number of an entry of a list.
 var numbered = lazyregexp.New(`\[[0-9]+\]`)
+
+// unplaced is what a warning says, wherever it does: entries move in their list, and lines in the file.
+func unplaced(w configs.Warning) string {
+	return numbered.ReplaceAllString(w.Key, "[]") + ": " + inLine.ReplaceAllString(w.Text, "in a line")
+}
+
+// inLine is where the text of a warning places something else in the file.
+var inLine = lazyregexp.New(`in line [0-9]+`)
