@@ -94,15 +94,15 @@ func replacedItem(text []byte, key string, i int, others []*yaml.Node, value *st
 	e := all[len(all)-1]
 	list := e.value
 	next := yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle, Content: slices.Replace(slices.Clone(list.Content), i, i+1, others...)}
-	b, err := yaml.Marshal(&next)
+	b, err := yaml.Marshal(uncommented(&next))
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", key, err)
 	}
 	whole := strings.TrimSpace(string(b))
 	if list.Style&yaml.FlowStyle != 0 {
-		return Set(text, key, whole)
+		return edited(text, key, &whole)
 	}
-	from, end := list.Content[i].Line-1, f.end(e)
+	from, end := list.Content[i].Line-1, f.tail(e)
 	if i+1 < len(list.Content) {
 		end = f.beginning(list.Content[i], list.Content[i+1])
 	}
@@ -141,10 +141,10 @@ func addToList(text []byte, key, value string, n *yaml.Node) ([]byte, error) {
 	}
 	list := all[there-1].value
 	longer := yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle, Content: append(slices.Clone(list.Content), n)}
-	b, err := yaml.Marshal(&longer)
+	b, err := yaml.Marshal(uncommented(&longer))
 	if whole := strings.TrimSpace(string(b)); err == nil && list.Kind == yaml.SequenceNode {
 		if list.Style&yaml.FlowStyle != 0 {
-			return Set(text, key, whole)
+			return edited(text, key, &whole)
 		}
 		at := f.end(all[there-1])
 		f.replace(at, at, strings.Repeat(" ", list.Column-1)+"- "+value)
@@ -153,6 +153,33 @@ func addToList(text []byte, key, value string, n *yaml.Node) ([]byte, error) {
 		}
 	}
 	return nil, fmt.Errorf("nothing can be added to %s in line %d: %w", key, list.Line, ErrByHand)
+}
+
+// uncommented returns a copy of a value without comments, which can stand on one line within brackets.
+func uncommented(n *yaml.Node) *yaml.Node {
+	c := &yaml.Node{Kind: n.Kind, Style: n.Style, Tag: n.Tag, Value: n.Value, Anchor: n.Anchor, Alias: n.Alias}
+	if strings.Contains(n.Value, "\n") {
+		c.Style = yaml.DoubleQuotedStyle
+	}
+	for _, x := range n.Content {
+		c.Content = append(c.Content, uncommented(x))
+	}
+	return c
+}
+
+// tail returns the line, from 0, behind the last entry of a list, the value of e. Comments behind it that are no deeper
+// than the dashes are of the list.
+func (f *file) tail(e entry) int {
+	end := f.end(e)
+	for i := end - 1; i >= e.key.Line; i-- {
+		switch line := strings.TrimLeft(f.lines[i], " \t"); {
+		case line != "" && (line[0] != '#' || len(f.lines[i])-len(line) >= e.value.Column):
+			return end
+		case line != "":
+			end = i
+		}
+	}
+	return end
 }
 
 // beginning returns the line, from 0, with which the entry of a list begins that follows another: that of its first

@@ -71,14 +71,15 @@ func TestEntry(t *testing.T) {
 func TestAdd(t *testing.T) {
 	const entry = "{name: b, file: b.log}"
 	for name, tt := range map[string]struct{ text, want string }{
-		"no file":          {"", "relay: [{name: b, file: b.log}]\n"},
-		"no list":          {"# mine\nlog_level: info # loud\n", "# mine\nlog_level: info # loud\nrelay: [{name: b, file: b.log}]\n"},
-		"an empty value":   {"relay:\n", "relay: [{name: b, file: b.log}]\n"},
-		"an empty list":    {"relay: []\n", "relay: [{name: b, file: b.log}]\n"},
-		"within brackets":  {"relay: [{name: a, file: a.log}]\n", "relay: [{name: a, file: a.log}, {name: b, file: b.log}]\n"},
-		"lines":            {"relay:\n  - name: a # first\n    file: a.log\n\n# next\nlog_level: info\n", "relay:\n  - name: a # first\n    file: a.log\n  - {name: b, file: b.log}\n\n# next\nlog_level: info\n"},
-		"lines at the key": {"relay:\n- name: a\n  file: a.log\nlog_level: info\n", "relay:\n- name: a\n  file: a.log\n- {name: b, file: b.log}\nlog_level: info\n"},
-		"Windows":          {"relay:\r\n  - name: a\r\n    file: a.log\r\n", "relay:\r\n  - name: a\r\n    file: a.log\r\n  - {name: b, file: b.log}\r\n"},
+		"no file":           {"", "relay: [{name: b, file: b.log}]\n"},
+		"no list":           {"# mine\nlog_level: info # loud\n", "# mine\nlog_level: info # loud\nrelay: [{name: b, file: b.log}]\n"},
+		"an empty value":    {"relay:\n", "relay: [{name: b, file: b.log}]\n"},
+		"an empty list":     {"relay: []\n", "relay: [{name: b, file: b.log}]\n"},
+		"within brackets":   {"relay: [{name: a, file: a.log}]\n", "relay: [{name: a, file: a.log}, {name: b, file: b.log}]\n"},
+		"brackets in lines": {"relay:\n  [\n    {name: a, file: 'a.log'}, # of a\n  ]\nlog: json\n", "relay: [{name: a, file: 'a.log'}, {name: b, file: b.log}]\nlog: json\n"},
+		"lines":             {"relay:\n  - name: a # first\n    file: a.log\n\n# next\nlog_level: info\n", "relay:\n  - name: a # first\n    file: a.log\n  - {name: b, file: b.log}\n\n# next\nlog_level: info\n"},
+		"lines at the key":  {"relay:\n- name: a\n  file: a.log\nlog_level: info\n", "relay:\n- name: a\n  file: a.log\n- {name: b, file: b.log}\nlog_level: info\n"},
+		"Windows":           {"relay:\r\n  - name: a\r\n    file: a.log\r\n", "relay:\r\n  - name: a\r\n    file: a.log\r\n  - {name: b, file: b.log}\r\n"},
 	} {
 		if got, err := Add([]byte(tt.text), "relay", entry); err != nil || string(got) != tt.want {
 			t.Errorf("%s: %q, %v", name, got, err)
@@ -111,13 +112,16 @@ func TestAdd(t *testing.T) {
 func TestSetInList(t *testing.T) {
 	const entry = "{name: b, file: new.log}"
 	for name, tt := range map[string]struct{ text, was, want string }{
-		"no file":         {"", "", "relay: [{name: b, file: new.log}]\n"},
-		"another name":    {"relay:\n  - name: a\n    file: a.log\n# next\nlog: json\n", "", "relay:\n  - name: a\n    file: a.log\n  - {name: b, file: new.log}\n# next\nlog: json\n"},
-		"within brackets": {"relay: [{name: b, file: b.log}, {name: a, file: a.log}]\n", "{name: b, file: b.log}", "relay: [{name: b, file: new.log}, {name: a, file: a.log}]\n"},
-		"the only one":    {"relay:\n- name: b # mine\n  file: b.log\n", "{name: b, file: b.log}", "relay:\n- {name: b, file: new.log}\n"},
-		"between":         {"relay:\n  - {name: a, file: a.log}\n  - name: b\n    file: b.log\n\n  # of c\n  - {name: c, file: c.log}\n", "{name: b, file: b.log}", "relay:\n  - {name: a, file: a.log}\n  - {name: b, file: new.log}\n\n  # of c\n  - {name: c, file: c.log}\n"},
-		"Windows":         {"relay:\r\n  - {name: b, file: b.log}\r\n  - {name: c, file: c.log}\r\n", "{name: b, file: b.log}", "relay:\r\n  - {name: b, file: new.log}\r\n  - {name: c, file: c.log}\r\n"},
-		"a secret":        {"relay:\n  - name: b\n    url: https://hooks.example/hooks/T0123456/abc\n    secret: plain\n", "{name: b, url: 'https://hooks.example/(secret)', secret: (secret)}", "relay:\n  - {name: b, file: new.log}\n"},
+		"no file":            {"", "", "relay: [{name: b, file: new.log}]\n"},
+		"another name":       {"relay:\n  - name: a\n    file: a.log\n# next\nlog: json\n", "", "relay:\n  - name: a\n    file: a.log\n  - {name: b, file: new.log}\n# next\nlog: json\n"},
+		"within brackets":    {"relay: [{name: b, file: b.log}, {name: a, file: a.log}]\n", "{name: b, file: b.log}", "relay: [{name: b, file: new.log}, {name: a, file: a.log}]\n"},
+		"brackets in lines":  {"relay:\n  [\n    {name: a, file: a.log}, # of a\n    # of b\n    {name: b, file: 'b.log'},\n  ]\n", "{name: b, file: 'b.log'}", "relay: [{name: a, file: a.log}, {name: b, file: new.log}]\n"},
+		"a text of lines":    {"relay: [{name: b, file: b.log}, {name: c, file: \"c\\nd\"}]\n", "{name: b, file: b.log}", "relay: [{name: b, file: new.log}, {name: c, file: \"c\\nd\"}]\n"},
+		"a comment after it": {"relay:\n  - name: b\n    file: b.log\n    # of b\n\n  # of the list\n  # as well\nlog: json\n", "{name: b, file: b.log}", "relay:\n  - {name: b, file: new.log}\n\n  # of the list\n  # as well\nlog: json\n"},
+		"the only one":       {"relay:\n- name: b # mine\n  file: b.log\n", "{name: b, file: b.log}", "relay:\n- {name: b, file: new.log}\n"},
+		"between":            {"relay:\n  - {name: a, file: a.log}\n  - name: b\n    file: b.log\n\n  # of c\n  - {name: c, file: c.log}\n", "{name: b, file: b.log}", "relay:\n  - {name: a, file: a.log}\n  - {name: b, file: new.log}\n\n  # of c\n  - {name: c, file: c.log}\n"},
+		"Windows":            {"relay:\r\n  - {name: b, file: b.log}\r\n  - {name: c, file: c.log}\r\n", "{name: b, file: b.log}", "relay:\r\n  - {name: b, file: new.log}\r\n  - {name: c, file: c.log}\r\n"},
+		"a secret":           {"relay:\n  - name: b\n    url: https://hooks.example/hooks/T0123456/abc\n    secret: plain\n", "{name: b, url: 'https://hooks.example/(secret)', secret: (secret)}", "relay:\n  - {name: b, file: new.log}\n"},
 	} {
 		was, there := Written([]byte(tt.text), "relay.b")
 		if was != tt.was || there != (tt.was != "") || Items([]byte(tt.text))["relay.b"] != tt.was {
@@ -194,17 +198,19 @@ func TestEntryKinds(t *testing.T) {
 // An entry is taken out of a list by its name; all other lines stay as they are.
 func TestTakeFromList(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
-		"no list":          {"log_level: info\n", "log_level: info\n"},
-		"another name":     {"relay: [{name: a, file: a.log}]\n", "relay: [{name: a, file: a.log}]\n"},
-		"the only one":     {"log_level: info\nrelay:\n  - {name: b, file: b.log}\n", "log_level: info\n"},
-		"within brackets":  {"relay: [{name: a, file: a.log}, {name: b, file: b.log}]\n", "relay: [{name: a, file: a.log}]\n"},
-		"the first":        {"relay:\n  - name: b # first\n    file: b.log\n  # of a\n  - name: a\n    file: a.log\n", "relay:\n  # of a\n  - name: a\n    file: a.log\n"},
-		"between":          {"relay:\n- {name: a, file: a.log}\n- file: b.log\n  name: b\n\n- {name: c, file: c.log}\n", "relay:\n- {name: a, file: a.log}\n- {name: c, file: c.log}\n"},
-		"the last":         {"relay:\n  - name: a\n    file: a.log\n  - name: b\n    file: b.log\n\n# next\nlog_level: info\n", "relay:\n  - name: a\n    file: a.log\n\n# next\nlog_level: info\n"},
-		"after a blank":    {"relay:\n  - name: b\n    file: b.log\n    # of b\n\n  # of a\n\n  - name: a\n    file: a.log\n", "relay:\n  # of a\n\n  - name: a\n    file: a.log\n"},
-		"no comment":       {"relay:\n  - name: b\n    file: |\n      foo\n      # bar\n  # of a\n  - name: a\n    file: a.log\n", "relay:\n  # of a\n  - name: a\n    file: a.log\n"},
-		"Windows":          {"relay:\r\n  - {name: a, file: a.log}\r\n  - {name: b, file: b.log}\r\n", "relay:\r\n  - {name: a, file: a.log}\r\n"},
-		"no list of those": {"relay: none\n", "relay: none\n"},
+		"no list":            {"log_level: info\n", "log_level: info\n"},
+		"another name":       {"relay: [{name: a, file: a.log}]\n", "relay: [{name: a, file: a.log}]\n"},
+		"the only one":       {"log_level: info\nrelay:\n  - {name: b, file: b.log}\n", "log_level: info\n"},
+		"within brackets":    {"relay: [{name: a, file: a.log}, {name: b, file: b.log}]\n", "relay: [{name: a, file: a.log}]\n"},
+		"the first":          {"relay:\n  - name: b # first\n    file: b.log\n  # of a\n  - name: a\n    file: a.log\n", "relay:\n  # of a\n  - name: a\n    file: a.log\n"},
+		"between":            {"relay:\n- {name: a, file: a.log}\n- file: b.log\n  name: b\n\n- {name: c, file: c.log}\n", "relay:\n- {name: a, file: a.log}\n- {name: c, file: c.log}\n"},
+		"the last":           {"relay:\n  - name: a\n    file: a.log\n  - name: b\n    file: b.log\n\n# next\nlog_level: info\n", "relay:\n  - name: a\n    file: a.log\n\n# next\nlog_level: info\n"},
+		"brackets in lines":  {"relay:\n  [\n    {name: a, file: a.log}, # of a\n    {name: b, file: b.log},\n  ]\n", "relay: [{name: a, file: a.log}]\n"},
+		"a comment after it": {"relay:\n  - {name: a, file: a.log}\n  - {name: b, file: b.log}\n  # of the list\nlog: json\n", "relay:\n  - {name: a, file: a.log}\n  # of the list\nlog: json\n"},
+		"after a blank":      {"relay:\n  - name: b\n    file: b.log\n    # of b\n\n  # of a\n\n  - name: a\n    file: a.log\n", "relay:\n  # of a\n\n  - name: a\n    file: a.log\n"},
+		"no comment":         {"relay:\n  - name: b\n    file: |\n      foo\n      # bar\n  # of a\n  - name: a\n    file: a.log\n", "relay:\n  # of a\n  - name: a\n    file: a.log\n"},
+		"Windows":            {"relay:\r\n  - {name: a, file: a.log}\r\n  - {name: b, file: b.log}\r\n", "relay:\r\n  - {name: a, file: a.log}\r\n"},
+		"no list of those":   {"relay: none\n", "relay: none\n"},
 	} {
 		if got, err := Unset([]byte(tt.text), "relay.b"); err != nil || string(got) != tt.want {
 			t.Errorf("%s: %q, %v", name, got, err)
