@@ -20,6 +20,21 @@ func ListOf(key string) (list, name string, ok bool) {
 	return "", "", false
 }
 
+// ItemAround returns the key of the entry that the text of a file has in a list, such as relay.crm, for a key of it, such as
+// relay.crm.file, which nothing changes alone; empty for other keys.
+func ItemAround(text []byte, key string) string {
+	group, rest, _ := strings.Cut(key, ".")
+	name, own, _ := strings.Cut(rest, ".")
+	item := joinPath(group, name)
+	if _, _, list := ListOf(item); !list || !slices.Contains(entryFields(group), own) {
+		return ""
+	}
+	if _, has := Written(text, item); !has {
+		return ""
+	}
+	return item
+}
+
 // WholeEntry reports whether a key is that of an entry as a whole, such as mcp.files or relay.crm.
 func WholeEntry(key string) bool {
 	if _, _, ok := ListOf(key); ok {

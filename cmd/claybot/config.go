@@ -147,6 +147,9 @@ func (e *env) values(key string) ([]shownKey, error) {
 
 // noSuchKey is of a key that a file with a text cannot have, or of an entry that it has not.
 func noSuchKey(text []byte, key string) error {
+	if item := configs.ItemAround(text, key); item != "" {
+		return usageError{fmt.Errorf("there is no key %q that changes alone: change the entry %s as a whole", key, item)}
+	}
 	why := fmt.Sprintf("there is no key %q; claybot config show lists them", configs.ShownKey(key))
 	if near := configs.NearestKey(text, key); near != "" {
 		why += "; did you mean " + near + "?"

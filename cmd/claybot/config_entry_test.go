@@ -179,6 +179,9 @@ func TestEntriesOverTheAPI(t *testing.T) {
 	if got := h.config(400, "DELETE", "/config/relay.gone", "", "", nil); !strings.Contains(got, "there is no key") {
 		t.Errorf("no such relay: %s", got)
 	}
+	if got := h.config(400, "PUT", "/config/relay.stays.file", "", `{"value":"other.jsonl"}`, nil); !strings.Contains(got, "change the entry relay.stays as a whole") {
+		t.Errorf("a key of a relay: %s", got)
+	}
 }
 
 // A relay with a secret in its address makes its own removal final, which the answer says, and that of no other relay.

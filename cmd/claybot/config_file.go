@@ -328,7 +328,8 @@ func (f *configFile) referenced(key, value string) error {
 	if strings.Contains(value, configs.Hidden) {
 		return usageError{fmt.Errorf("the value has %s, which stands for what is not shown; write the whole value", configs.Hidden)}
 	}
-	if (configs.IsSecret(key) || configs.ShownKey(key) != key) && !configs.Known(key) { // it is, or is named like, a secret
+	suspect := configs.IsSecret(key) || configs.ShownKey(key) != key // it is, or is named like, a secret
+	if (suspect || configs.ItemAround(f.text, key) != "") && !configs.Known(key) {
 		return noSuchKey(f.text, key)
 	}
 	if configs.IsSecret(key) && !strings.HasPrefix(value, "env:") && !strings.HasPrefix(value, "file:") {
