@@ -354,6 +354,26 @@ func (c *Config) WrongCredentials() []Warning {
 	return r.warnings
 }
 
+// CodeTemplate is the code of a template that is not valid.
+const CodeTemplate = "webhook-template"
+
+// WrongHooks switches off every webhook with a template that parse refuses, and says so.
+func (c *Config) WrongHooks(parse func(*Webhook) error) []Warning {
+	r := new(reader)
+	for _, i := range c.Connectors.Instances() {
+		s, hooks := i.Settings.(*Webhook)
+		if !hooks || s.Off() != "" {
+			continue
+		}
+		if err := parse(s); err != nil {
+			c.Connectors.refuse(r, i, err.Error())
+			w := &r.warnings[len(r.warnings)-1]
+			w.code, w.Next = CodeTemplate, "correct the template; claybot reads the file again by itself"
+		}
+	}
+	return r.warnings
+}
+
 // malformed switches an instance off for each credential that does not have its form; two that are swapped are one
 // cause.
 func (c *Connectors) malformed(r *reader, i Instance) {

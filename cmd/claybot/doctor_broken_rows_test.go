@@ -198,7 +198,7 @@ var brokenCredentials = []brokenSetup{
 	{name: "the same bot twice", env: map[string]string{"TELEGRAM_BOT_TOKEN": telegramtest.Token}, file: "connectors: {copy: {type: telegram, token: 'env:TELEGRAM_BOT_TOKEN'}}\n", code: "config-value", says: "have the same token", next: "claybot config check"},
 	{name: "a webhook without a secret", env: map[string]string{"CLAYBOT_HTTP_ADDR": "127.0.0.1:0"}, file: "connectors: {ci: {type: webhook}}\n", code: "webhook-no-secret", says: "it has no secret", next: "connectors.ci.secret"},
 	{name: "a webhook without the server", env: map[string]string{"HOOK": "FAKE"}, file: "connectors: {ci: {type: webhook, secret: 'env:HOOK'}}\n", code: "http-off", says: "the HTTP server is off", next: "http.addr"},
-	{name: "a template that is none", env: map[string]string{"HOOK": "FAKE"}, file: "connectors: {ci: {type: webhook, secret: 'env:HOOK', prompt: '{{.x'}}\n", code: "webhook-template", says: "it is off", next: "correct the template"},
+	{name: "a template that is none", env: map[string]string{"HOOK": "FAKE"}, file: "connectors: {ci: {type: webhook, secret: 'env:HOOK', prompt: '{{.x'}}\n", code: "webhook-template", says: "the connector ci is off", next: "correct the template"},
 	{name: "no model", code: "model-demo", says: "it is the demo model", next: "claybot setup model"},
 	{name: "a model without a key", file: "model: {base_url: 'https://llm.example/v1', name: m}\n", code: "model-no-key", says: "use no key", next: "OPENAI_API_KEY"},
 	{name: "a key with a space", env: map[string]string{"OPENAI_API_KEY": "sk-FAKE key"}, code: "credential-quoted", says: "OPENAI_API_KEY contains spaces or quotes", next: "without them"},

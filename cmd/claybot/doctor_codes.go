@@ -185,7 +185,7 @@ var doctorCodes = []doctorCode{
 	{"slack-token-unused", "a token is not used", "", false},
 	{"slack-not-installed", "no workspace has installed the Slack app, or one has removed it", "", false},
 	{"discord-intent-off", "the Message Content intent is off", "", false},
-	{"webhook-template", "a template of a webhook is not valid", "", false},
+	{configs.CodeTemplate, "a template of a webhook is not valid", "", false},
 	{"webhook-no-secret", "a webhook has no secret", "", false},
 	{"http-off", "a webhook needs the HTTP server, which is off", "", false},
 	{"chat-renamed", "the configuration names a chat by a former id", "", false},

@@ -77,7 +77,7 @@ func (e *env) loadBy(load func(path string, env func(string) (string, bool), nam
 	}); err != nil {
 		return c, nil, usageError{err}
 	}
-	c.Source.Warnings = slices.Concat(warnings, c.UnknownTools(builtin), c.UnknownGroups(tools.GroupNames()), c.WrongTexts(texts.IDs, texts.Replaceable), c.WrongCredentials())
+	c.Source.Warnings = slices.Concat(warnings, c.UnknownTools(builtin), c.UnknownGroups(tools.GroupNames()), c.WrongTexts(texts.IDs, texts.Replaceable), c.WrongCredentials(), c.WrongHooks(wrongTemplate))
 	return c, c.Source.Warnings, nil
 }
 

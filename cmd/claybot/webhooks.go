@@ -51,6 +51,12 @@ func newWebhook(d *daemon, _ configs.Config, i configs.Instance) connectors.Conn
 	})
 }
 
+// wrongTemplate is why a template of a webhook is not valid.
+func wrongTemplate(s *configs.Webhook) error {
+	_, err := hookTemplates("", s)
+	return err
+}
+
 // hookTemplates returns a function that fills the templates of a webhook: the channel, and
 // the text for its agent.
 func hookTemplates(name string, s *configs.Webhook) (func(prompts.Data) (channel, text string, err error), error) {
