@@ -89,15 +89,11 @@ func TestOperatorsAreNotDebounced(t *testing.T) {
 	}
 }
 
-type (
-	flows    = web.Flows
-	flowRuns = web.FlowRuns
-)
+type flows = web.Flows
 
 // oneFlow has one flow, news.
 type oneFlow struct {
 	flows
-	flowRuns
 	started  []web.FlowStart
 	replayed []web.FlowReplay
 	by       []string
