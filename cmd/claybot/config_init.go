@@ -51,7 +51,8 @@ agents:
 
 type configInitCmd struct{}
 
-// Run creates the file that would be loaded, unless there is one.
+// Run creates the file that would be loaded, unless there is one, or a running daemon has
+// settings of one that is gone.
 func (configInitCmd) Run(e *env) error {
 	f, err := e.configFile()
 	if err == nil && f.text == nil {
@@ -64,6 +65,9 @@ func (configInitCmd) Run(e *env) error {
 		return configError{fmt.Errorf("%s is there already; change it with: claybot config set", f.path)}
 	}
 	if _, err := f.check(e, nil, []byte(starterFile)); err != nil {
+		return err
+	}
+	if err := f.kept(e); err != nil {
 		return err
 	}
 	if err := f.replace([]byte(starterFile)); err != nil {

@@ -13,16 +13,28 @@ import (
 // kept refuses a change of a file that is missing, or has no key, while a running daemon has settings from it: the
 // change would be all that is left of them.
 func (f *configFile) kept(e *env) error {
+	held, err := f.held(e)
+	switch {
+	case err != nil:
+		return fmt.Errorf("nothing was changed: %s sets nothing, and the running daemon does not say whether it has settings from it: %w", f.path, err)
+	case held:
+		return f.lost()
+	}
+	return nil
+}
+
+// held reports whether a running daemon has settings from the file, which is missing or has no key.
+func (f *configFile) held(e *env) (bool, error) {
 	if configs.Sets(f.text) {
-		return nil
+		return false, nil
 	}
 	c, _, err := f.load(e, f.text)
 	if err != nil {
-		return nil //nolint:nilerr // the text is broken, and a change mends it or is refused
+		return false, nil //nolint:nilerr // the text is broken, and a change mends it or is refused
 	}
 	cl, err := f.daemon(e, c.DataDir)
 	if errors.Is(err, api.ErrNoDaemon) {
-		return nil
+		return false, nil
 	}
 	var r reloaded
 	if err == nil {
@@ -30,22 +42,36 @@ func (f *configFile) kept(e *env) error {
 		defer cancel()
 		err = cl.call(ctx, "POST", "/reload", nil, &r) // which puts nothing in force without a key
 	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("nothing was changed: %s sets nothing, and the running daemon does not say whether it has settings from it: %w", f.path, err)
-	case r.Failed != "" && r.File != "" && !f.unread(&r):
-		return f.lost()
-	}
-	return nil
+	return err == nil && r.Failed != "" && r.File != "" && !f.unread(&r), err
 }
 
-// lost says that the settings in force are not in the file any more.
-func (f *configFile) lost() error {
-	const why = "and the running daemon keeps the settings that it has read from it"
-	if f.text == nil {
-		return configError{fmt.Errorf("nothing was changed: %s is missing, %s; put the file back, or start anew with: claybot config init", f.path, why)}
+// loss says that a running daemon keeps the settings of a file that is missing or has no key; empty if none does.
+func (e *env) loss() string {
+	f, err := e.configFile()
+	if err != nil {
+		return ""
 	}
-	return configError{fmt.Errorf("nothing was changed: %s has no key, %s; put its text back, or remove the file and start anew with: claybot config init", f.path, why)}
+	if held, err := f.held(e); err != nil || !held {
+		return ""
+	}
+	return f.loss()
+}
+
+// putBack is the next step while a running daemon keeps the settings of a file that is missing.
+const putBack = "put the file back, or stop claybot and start anew with: claybot config init"
+
+// lost refuses a change, as the settings in force are not in the file any more.
+func (f *configFile) lost() error {
+	return configError{fmt.Errorf("nothing was changed: %s", f.loss())}
+}
+
+// loss says that the settings in force are not in the file any more, and what to do.
+func (f *configFile) loss() string {
+	is, next := "is missing", putBack
+	if f.text != nil {
+		is, next = "has no key", "put its text back, or stop claybot, remove the file and start anew with: claybot config init"
+	}
+	return fmt.Sprintf("%s %s, and the running daemon keeps the settings that it has read from it; %s", f.path, is, next)
 }
 
 // errEmptied is of an edit that leaves nothing.

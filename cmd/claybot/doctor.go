@@ -68,7 +68,11 @@ func (c doctorCmd) look(e *env) *doctor {
 	d.engine, _ = e.lookup("DOCKER_HOST")
 	config, warnings, err := e.load()
 	if err != nil {
-		d.problem(configCode(err), err.Error()+" (nothing else was checked)", "")
+		code, next := configCode(err), ""
+		if code == "config-missing" && e.loss() != "" {
+			next = putBack
+		}
+		d.problem(code, err.Error()+" (nothing else was checked)", next)
 		return d
 	}
 	d.config, d.hide = config, strings.NewReplacer(hidden(config)...)

@@ -64,7 +64,7 @@ var brokenRuns = []brokenRun{
 		delete(b.env, "CLAYBOT_HTTP_ADDR")
 		b.write(t, "claybot.yaml", "http: {addr: '"+takenAddress(t)+"'}\n")
 	}, code: "http-unusable", next: "set http.addr to another one"}},
-	{brokenSetup: brokenSetup{name: "a file that is gone", file: "limits: {runs_per_minute: 7}\n", code: "config-missing", next: "create it with: claybot config init"}, change: func(t *testing.T, b *setupBench) {
+	{brokenSetup: brokenSetup{name: "a file that is gone", file: "limits: {runs_per_minute: 7}\n", code: "config-missing", next: "put the file back, or stop claybot and start anew with: claybot config init"}, change: func(t *testing.T, b *setupBench) {
 		if err := os.Remove(b.path); err != nil {
 			t.Fatal(err)
 		}

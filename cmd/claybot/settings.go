@@ -213,8 +213,11 @@ func (s *settings) waiting(now configs.Config) (all []string) {
 // fail notes why the configuration could not be read again. Status shows that until a reload succeeds.
 func (s *settings) fail(err error) {
 	code, text, next := configCode(err), err.Error(), ""
-	if code == "local-refused" {
+	switch code {
+	case "local-refused":
 		text, next = advised(err)
+	case "config-missing":
+		next = putBack
 	}
 	s.failed.Store(&overview.SettingStatus{
 		Text: "configuration reload failed, and claybot tries again when the file changes; the old configuration stays in force: " + text,
