@@ -30,9 +30,9 @@ type configFile struct {
 	by    string   // who changes it
 }
 
-// configFile reads the file that would be loaded. One that is missing is created by a change.
+// configFile reads the file that would be loaded. One that is missing is created by a change, unless another was meant.
 func (e *env) configFile() (*configFile, error) {
-	named, _, err := configs.Path(e.Config, e.lookup)
+	named, given, err := configs.Path(e.Config, e.lookup)
 	if err != nil {
 		return nil, configError{err}
 	}
@@ -40,8 +40,8 @@ func (e *env) configFile() (*configFile, error) {
 	if err != nil {
 		return nil, configError{err}
 	}
-	if f.text != nil {
-		_, _, err = e.load() // it says what is wrong with the file
+	if f.text != nil || !given {
+		_, _, err = e.load() // it says what is wrong with the file, or that another one is not read
 	}
 	return f, err
 }
