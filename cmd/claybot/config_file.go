@@ -28,6 +28,8 @@ type configFile struct {
 	text  []byte   // nil for a file that does not exist
 	log   *os.File // the history, see lock
 	by    string   // who changes it
+
+	reverts int // number of the change that the next text undoes; 0: none
 }
 
 // configFile reads the file that would be loaded. One that is missing is created by a change, unless another was meant.
@@ -89,6 +91,8 @@ type change struct {
 	Before *string   `json:"before"` // null: not set
 	After  *string   `json:"after"`
 	From   string    `json:"from,omitempty"` // version of the text before it; see record
+
+	Reverts int `json:"reverts,omitempty"` // number of the change that it undoes
 }
 
 func written(text []byte, key string) *string {
@@ -172,7 +176,7 @@ func (f *configFile) at(version string) error {
 // history. recorded is false where the history has them not.
 func (f *configFile) write(keys []string, next []byte) (made []change, recorded bool, err error) {
 	for _, key := range keys {
-		made = append(made, change{Key: key, Before: written(f.text, key), After: written(next, key)})
+		made = append(made, change{Key: key, Before: written(f.text, key), After: written(next, key), Reverts: f.reverts})
 	}
 	recorded, err = f.record(made, next)
 	return made, recorded, err
@@ -236,7 +240,7 @@ func (c configHistoryCmd) Run(e *env) error {
 }
 
 type configRevertCmd struct {
-	N *int `arg:"" optional:"" help:"Number of the change in claybot config history. Default: the newest, which may be a revert itself."`
+	N *int `arg:"" optional:"" help:"Number of the change in claybot config history. Default: the newest that is neither undone nor a revert."`
 }
 
 // Run puts the value before a change back, unless the key has been changed again since.
@@ -257,21 +261,42 @@ func (c configRevertCmd) Run(e *env) error {
 
 var errNoChange = errors.New("there is no such change; claybot config history lists them")
 
+// errAllUndone is of a revert that finds nothing left.
+var errAllUndone = errors.New("all changes are undone already; to undo a revert, name its number in claybot config history")
+
+// newest returns the number of the newest change that is neither a revert nor undone, 0 if there is none.
+func newest(all []change) int {
+	undone := make(map[int]bool)
+	for i, c := range slices.Backward(all) {
+		switch n := i + 1; {
+		case undone[n]: // what it undid is in force again
+		case c.Reverts == 0:
+			return n
+		default:
+			undone[c.Reverts] = true
+		}
+	}
+	return 0
+}
+
 // A pastError is of a change that cannot be undone any more.
 type pastError struct{ error }
 
 // reverted returns the key of a change of the history, and the text of the file without it. Without a
-// number, it is the newest change.
+// number, it is the newest that is neither a revert nor undone.
 func (f *configFile) reverted(number *int) (key string, next []byte, err error) {
 	all, err := f.history()
 	if err != nil {
 		return "", nil, err
 	}
-	n := len(all)
+	n := newest(all)
 	if number != nil {
 		n = *number
 	}
-	if n < 1 || n > len(all) {
+	switch {
+	case number == nil && n == 0 && len(all) > 0:
+		return "", nil, usageError{errAllUndone}
+	case n < 1 || n > len(all):
 		return "", nil, usageError{errNoChange}
 	}
 	x := all[n-1]
@@ -288,6 +313,7 @@ func (f *configFile) reverted(number *int) (key string, next []byte, err error) 
 	if err != nil {
 		return x.Key, nil, configError{fmt.Errorf("%s: %w", f.path, err)}
 	}
+	f.reverts = n
 	return x.Key, next, nil
 }
 
