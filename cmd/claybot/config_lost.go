@@ -8,6 +8,7 @@ import (
 
 	api "github.com/claybot/claybot/client"
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/overview"
 )
 
 // kept refuses a change of a file that is missing, or has no key, while a running daemon has settings from it: the
@@ -55,6 +56,33 @@ func (e *env) loss() string {
 		return ""
 	}
 	return f.loss()
+}
+
+// daemonNext is the next step of a code that a running daemon reports, which still has the settings of a file that cannot be
+// read; empty if none does.
+func (e *env) daemonNext(code string) string {
+	f, err := e.configFile()
+	if err != nil {
+		return ""
+	}
+	c, _, err := f.load(e, f.text)
+	if err != nil {
+		return ""
+	}
+	cl, err := f.daemon(e, c.DataDir)
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), pendingWait)
+	defer cancel()
+	var st overview.Status
+	_ = cl.call(ctx, "GET", "/status", nil, &st) // without an answer, it reports nothing
+	for _, x := range st.Findings {
+		if x.Code == code {
+			return x.Next
+		}
+	}
+	return ""
 }
 
 // putBack is the next step while a running daemon keeps the settings of a file that is missing.

@@ -69,8 +69,8 @@ func (c doctorCmd) look(e *env) *doctor {
 	config, warnings, err := e.load()
 	if err != nil {
 		code, next := configCode(err), ""
-		if code == "config-missing" && e.loss() != "" {
-			next = putBack
+		if code == "config-missing" {
+			next = e.daemonNext(code)
 		}
 		d.problem(code, err.Error()+" (nothing else was checked)", next)
 		return d
