@@ -32,6 +32,9 @@ type configCheckCmd struct{}
 
 // Run prints everything that is not valid in the file and the environment.
 func (configCheckCmd) Run(e *env) error {
+	if loss := e.loss(); loss != "" {
+		return configError{errors.New(loss)}
+	}
 	c, warnings, err := e.load()
 	if err != nil {
 		return err
@@ -91,6 +94,9 @@ func (c configShowCmd) Run(e *env) error {
 	all, err := e.values(c.Key)
 	if err != nil {
 		return err
+	}
+	if loss := e.loss(); loss != "" {
+		fmt.Fprintf(e.err, "claybot: warning: %s\n", loss)
 	}
 	waits := func(v shownKey) bool { return v.Restart }
 	noted := func(v shownKey) bool { return v.note() != "" }
@@ -308,13 +314,6 @@ func (f *configFile) change(e *env, keys []string, next []byte) error {
 		return err
 	}
 	return nil
-}
-
-func orNone(v *string) string {
-	if v == nil {
-		return "not set"
-	}
-	return *v
 }
 
 // check refuses a change of keys that makes something not valid, and returns what else it makes

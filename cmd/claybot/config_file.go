@@ -95,6 +95,13 @@ type change struct {
 	Reverts int `json:"reverts,omitempty"` // number of the change that it undoes
 }
 
+func orNone(v *string) string {
+	if v == nil {
+		return "not set"
+	}
+	return *v
+}
+
 func written(text []byte, key string) *string {
 	if v, ok := configs.Written(text, key); ok {
 		return &v
