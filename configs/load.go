@@ -205,6 +205,7 @@ func badText(text []byte) int {
 
 var (
 	yamlLine  = lazyregexp.New(`^yaml: (?:line (\d+): )?(.*)`)
+	yamlTwice = lazyregexp.New(`^yaml: unmarshal errors:\n  line (\d+): mapping key "(.*)" already defined at line (\d+)`)
 	yamlQuote = lazyregexp.New(`(anchor) '.*'`) // may be a mistyped secret
 	// The library counts lines from 0 in what its parser says, from 1 in what
 	// its scanner says, and leaves out line 0.
@@ -213,6 +214,11 @@ var (
 
 // syntaxError puts the file and the line in front of a message of the parser.
 func syntaxError(path string, text []byte, err error) error {
+	if m := yamlTwice.FindStringSubmatch(err.Error()); m != nil {
+		if line, err := strconv.Atoi(m[1]); err == nil {
+			return &TextError{path, line, fmt.Sprintf("%s %s %s already; remove one of the two", ShownKey(m[2]), unreadTwice, m[3])}
+		}
+	}
 	m := yamlLine.FindStringSubmatch(err.Error())
 	if m == nil {
 		return &TextError{path, 1, "not YAML"}
