@@ -177,7 +177,8 @@ func (d *daemon) flowFindings(l *findingList) {
 
 // The next steps for connectors that fail and try again by themselves, and for those that settings switch off.
 const (
-	keepsTrying      = "claybot tries again by itself; if it stays so, look at the network and at the status page of the service; claybot doctor --online asks it"
+	lookAtNetwork    = "look at the network and at the status page of the service"
+	keepsTrying      = "claybot tries again by itself; if it stays so, " + lookAtNetwork + "; claybot doctor --online asks it"
 	connectorOffNext = "correct it, then run: claybot config check; claybot reads the file again by itself, and its environment when it starts"
 )
 

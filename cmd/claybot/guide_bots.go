@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/discord"
 	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/telegram"
@@ -84,13 +85,13 @@ func (s *guide) slackToken(config configs.Config, token string) error {
 	switch {
 	case platforms.SlackAppToken.MatchString(token):
 		if err := c.ExamineApp(ctx); err != nil {
-			return err
+			return unanswered(err)
 		}
 		s.say("✓ slack: the app-level token opens connections.\n")
 	case platforms.SlackBotToken.MatchString(token):
 		bot, err := c.ExamineBot(ctx)
 		if err != nil {
-			return err
+			return unanswered(err)
 		}
 		s.say("✓ slack: the bot token is that of %s in %s.\n", bot.Name, bot.Team)
 		if len(bot.Lacks) > 0 {
@@ -152,6 +153,27 @@ func (b botFound) inviteURL() string {
 	return "https://discord.com/oauth2/authorize?client_id=" + b.app + "&scope=bot+applications.commands&permissions=274878024768"
 }
 
+// An unansweredError says why a platform said nothing about a credential: it could not be reached, or failed.
+type unansweredError struct{ error }
+
+func (e unansweredError) Unwrap() error { return e.error }
+
+// unanswered returns err as an unansweredError, unless the platform refuses the credential.
+func unanswered(err error) error {
+	if p := (*connectors.PermanentError)(nil); err == nil || errors.As(err, &p) {
+		return err
+	}
+	return unansweredError{err}
+}
+
+// mending returns what mends err: mend, or where the platform was not reached, a look at the network.
+func mending(err error, mend string) string {
+	if _, is := errors.AsType[unansweredError](err); is {
+		return lookAtNetwork + "; if an address is set for it, correct that"
+	}
+	return mend
+}
+
 // bot asks a platform about a token.
 func (s *guide) bot(config configs.Config, name, token string) (found botFound, err error) {
 	ctx, cancel := context.WithTimeout(s.ctx, platformTime)
@@ -160,14 +182,14 @@ func (s *guide) bot(config configs.Config, name, token string) (found botFound, 
 	case platforms.Telegram:
 		url := config.Connectors.Telegram.APIURL
 		found.name, err = telegram.New(telegram.Config{Name: name, Token: token, BaseURL: url, Log: quiet}).Examine(ctx)
-		if err == nil {
+		if err = unanswered(err); err == nil {
 			s.say("✓ telegram: the token is that of @%s (https://t.me/%s)\n", found.name, found.name)
 		}
 	case platforms.Discord:
 		url := config.Connectors.Discord.APIURL
 		bot, err := discord.New(discord.Config{Name: name, Token: token, BaseURL: url, TokenName: "the token", Log: quiet}).Examine(ctx)
 		if err != nil {
-			return found, err
+			return found, unanswered(err)
 		}
 		found.app = bot.App
 		s.say("✓ discord: the token is that of %s.\n", bot.Name)

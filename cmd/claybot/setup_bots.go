@@ -40,7 +40,8 @@ func (s *setup) token(config configs.Config, b botStep, ref string) (made settin
 		if s.ctx.Err() != nil {
 			return setting{}, found, errInterrupted
 		}
-		s.say("✗ %s\n  Paste another token, or press Enter to skip this step.\n", cause(err))
+		next := mending(err, "paste another token")
+		s.say("✗ %s\n  %s, or press Enter to skip this step.\n", cause(err), strings.ToUpper(next[:1])+next[1:])
 	}
 }
 
@@ -71,7 +72,7 @@ func (s *setup) oneBot(b botStep, ref, mend, help string) error {
 		}
 		s.say("✗ %s: %s\n", b.name, cause(err))
 		if s.term == nil {
-			return fmt.Errorf("%s, then: claybot setup %s --%s-token file:PATH", mend, b.name, b.name)
+			return fmt.Errorf("%s, then: claybot setup %s --%s-token file:PATH", mending(err, mend), b.name, b.name)
 		}
 	} else if ref == "" {
 		if s.term == nil {
@@ -81,7 +82,7 @@ func (s *setup) oneBot(b botStep, ref, mend, help string) error {
 	}
 	made, found, err := s.token(config, b, ref)
 	if err != nil {
-		return s.refused(err, mend+", then: claybot setup "+b.name)
+		return s.refused(err, mending(err, mend)+", then: claybot setup "+b.name)
 	}
 	s.invitesBot(found)
 	if err := s.save(made); err != nil {
@@ -115,7 +116,7 @@ func (s *setup) slack() error {
 			}
 			s.say("✗ slack: %s\n", cause(err))
 			if s.term == nil {
-				return errors.New("copy the tokens from https://api.slack.com/apps, then: claybot setup slack --slack-bot-token file:PATH --slack-app-token file:PATH")
+				return fmt.Errorf("%s, then: claybot setup slack --slack-bot-token file:PATH --slack-app-token file:PATH", mending(err, "copy the tokens from https://api.slack.com/apps"))
 			}
 		case s.term == nil:
 			return s.needs("slack", "--slack-bot-token and --slack-app-token")
@@ -124,7 +125,7 @@ func (s *setup) slack() error {
 	}
 	bot, app, err := s.slackTokens(config)
 	if err != nil {
-		return s.refused(err, "copy the token from https://api.slack.com/apps, then: claybot setup slack")
+		return s.refused(err, mending(err, "copy the token from https://api.slack.com/apps")+", then: claybot setup slack")
 	}
 	all := slices.DeleteFunc([]setting{app, bot}, func(x setting) bool { return x.key == "" }) // the other one stays
 	if err := s.save(all...); err != nil {
