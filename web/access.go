@@ -84,6 +84,6 @@ type Decided struct {
 
 // A Revoked says what is left after a revocation.
 type Revoked struct {
-	Still string `json:"still" doc:"The setting that still gives access."`
+	Still string `json:"still" doc:"The setting that still gives access, or the role."`
 	Role  bool   `json:"role,omitempty" doc:"The person was not approved: only their role is taken."`
 }

@@ -170,8 +170,8 @@ func advised(err error) (text, next string) {
 	if i := strings.LastIndex(text, ": "); i > 0 {
 		text, next = text[:i], text[i+2:]
 	}
-	if before, is := strings.CutSuffix(text, "; run"); is {
-		text, next = before, "run: "+next
+	if i := strings.LastIndex(text, "; "); i > 0 && strings.HasSuffix(text, "run") {
+		text, next = text[:i], text[i+2:]+": "+next
 	}
 	return text, next
 }
@@ -238,7 +238,7 @@ func (d *doctor) settings(e *env, warnings []configs.Warning) {
 		d.problem("http-exposed", text, next)
 	}
 	if d.what = "access"; d.config.Access.Mode == configs.AccessOpen {
-		d.warn("access-open", "access is open: anyone who finds the bot can use it and spend your money", "set CLAYBOT_ACCESS=pairing")
+		d.warn("access-open", "access is open: anyone who finds the bot can use it and spend your money", restrictsAccess(d.config))
 		if d.config.Limits.RunsPerMinute == 0 {
 			d.warn("access-unlimited", "access is open, and nothing limits how many messages a person may send", fmt.Sprintf("set limits.runs_per_minute to %d in the configuration", configs.AdvisedRunsPerMinute))
 		}

@@ -44,6 +44,7 @@ var brokenValues = []brokenSetup{
 	{name: "a mistyped variable", env: map[string]string{"TELEGRAM_TOKEN": "1234567:FAKE"}, code: "config-variable-unknown", says: "did you mean TELEGRAM_BOT_TOKEN?", next: "set TELEGRAM_BOT_TOKEN instead", checks: true},
 	{name: "a mistyped variable of claybot", env: map[string]string{"CLAYBOT_MODLE": "gpt-5"}, code: "config-variable-unknown", says: "did you mean CLAYBOT_MODEL?", next: "set CLAYBOT_MODEL instead", checks: true},
 	{name: "a connector of no type", file: "connectors: {sales: {type: telegarm, token: 'env:HOME'}}\n", code: "config-value", says: "did you mean telegram?", next: "claybot config check", checks: true, chat: sameCause},
+	{name: "open access by the file", file: "access: open\n", code: "access-open", says: "anyone who finds", next: "claybot config set access.mode pairing", checks: true},
 	{name: "open access", env: map[string]string{"CLAYBOT_ACCESS": "open"}, code: "access-open", says: "anyone who finds", next: "CLAYBOT_ACCESS=pairing", checks: true},
 	{name: "open access without a limit", file: "access: open\n", code: "access-unlimited", says: "nothing limits how many messages", next: "limits.runs_per_minute"},
 	{name: "a proxy without a name", env: map[string]string{"CLAYBOT_HTTP_ADDR": "127.0.0.1:0"}, file: "http: {trusted_proxies: [10.0.0.5]}\n", code: "proxy-without-host", says: "http_hosts is not", next: "http_hosts", checks: true},
@@ -127,7 +128,7 @@ var brokenDirectories = []brokenSetup{
 		if err := os.Symlink(t.TempDir(), b.data); err != nil {
 			t.Fatal(err)
 		}
-	}, code: "data-dir-link", says: "is a symlink", next: "chmod 700", serves: true},
+	}, code: "data-dir-link", says: "could point elsewhere", next: "name the directory itself and run: chmod 700", serves: true},
 	{name: "a data directory that others may write to", breaks: modeOfData(0o777), code: "data-dir-open-to-others", says: "writable by group or others", next: "chmod 700", serves: true},
 	{name: "a data directory that others may read", breaks: modeOfData(0o755), code: "files-open-to-others", says: "other users of this machine can read", next: "chmod 700"},
 	{name: "a copy that is not finished", breaks: func(t *testing.T, b *setupBench) {

@@ -214,7 +214,7 @@ func (o operator) stays(p storage.Person) []string {
 	}
 	for _, owner := range p.Owners {
 		connector, user, _ := strings.Cut(owner, "/")
-		if still := allowedBy(c.Access, connector, user); still != "" {
+		if still := allowedBy(c, connector, user); still != "" {
 			all = append(all, owner+" keeps access: "+still)
 		}
 	}

@@ -131,14 +131,18 @@ func (o operator) Revoke(ctx context.Context, connector, subject string) (web.Re
 	}
 	approved := o.Granted(connector, subject)
 	err := o.Control.Revoke(ctx, connector, subject)
-	still := allowedBy(o.config().Access, connector, subject)
+	still := allowedBy(o.config(), connector, subject)
 	switch {
 	case errors.Is(err, storage.ErrNotFound) && still != "":
 		return web.Revoked{}, web.Refusal(connector + ":" + subject + " was not approved by pair: " + still)
 	case err != nil:
 		return web.Revoked{}, err
 	}
-	return web.Revoked{Still: still, Role: still != "" && !approved}, nil
+	role := still != "" && !approved
+	if owner := connector + "/" + subject; slices.Contains(o.config().Access.Operators, owner) {
+		still = strings.TrimPrefix(still+"; ", "; ") + "the configuration still names " + connector + ":" + subject + " as an operator; remove the entry there: " + withoutOperator(o.config(), owner)
+	}
+	return web.Revoked{Still: still, Role: role}, nil
 }
 
 // onlyHere refuses to take a role over the network, as a change of roles is refused there.
@@ -158,7 +162,7 @@ func (o operator) SetRole(ctx context.Context, owner string, role storage.Role, 
 	who := strings.Replace(owner, "/", ":", 1)
 	for why, text := range map[error]string{
 		people.ErrLastOwner:      who + " is the last owner; make another person an owner first: claybot people role PERSON owner",
-		people.ErrRoleConfigured: who + " is an operator by operators in the configuration; remove the entry there: claybot config get operators",
+		people.ErrRoleConfigured: who + " is an operator by operators in the configuration; remove the entry there: " + withoutOperator(o.config(), owner),
 		people.ErrRoleOfConsole:  "the page and the terminal always belong to an owner",
 		people.ErrNoAccess:       who + " has no access; give it first: claybot pair allow " + who,
 		people.ErrMayBeChannel:   who + " may be a channel: no person with this id has written to claybot; ask them to write to the bot first",
@@ -171,13 +175,25 @@ func (o operator) SetRole(ctx context.Context, owner string, role storage.Role, 
 	return done, err
 }
 
+// withoutOperator is the command that takes a person out of the operators of the configuration.
+func withoutOperator(c configs.Config, owner string) string {
+	rest := slices.DeleteFunc(slices.Clone(c.Access.Operators), func(x string) bool { return x == owner })
+	switch len(rest) {
+	case len(c.Access.Operators): // by another notation
+		return "claybot config edit"
+	case 0:
+		return "claybot config unset operators"
+	}
+	return "claybot config set operators '[" + strings.Join(rest, ", ") + "]'"
+}
+
 // allowedBy returns the setting that grants access, empty for none. The list may name a Slack
 // channel without its team.
-func allowedBy(a configs.Access, connector, subject string) string {
+func allowedBy(c configs.Config, connector, subject string) string {
 	_, short, _ := strings.Cut(subject, "/")
-	switch {
+	switch a := c.Access; {
 	case a.Mode == configs.AccessOpen:
-		return "access is open, so anyone has access; set CLAYBOT_ACCESS=pairing to restrict it"
+		return "access is open, so anyone has access; to restrict it, " + restrictsAccess(c)
 	case a.Allows(connector, subject), short != "" && a.Allows(connector, short):
 		return "the configuration allows " + connector + ":" + subject + "; remove it from CLAYBOT_ALLOW or access.allow"
 	}

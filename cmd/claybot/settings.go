@@ -136,12 +136,20 @@ func doubtful(c configs.Config) (all []string) {
 		all = append(all, "http.trusted_proxies is set and http_hosts is not: requests by the host name of the proxy are refused; add the name to http_hosts")
 	}
 	if c.Access.Mode == configs.AccessOpen {
-		all = append(all, "access is open: anyone who finds this bot can use it and spend your money; set CLAYBOT_ACCESS=pairing to restrict it")
+		all = append(all, "access is open: anyone who finds this bot can use it and spend your money; to restrict it, "+restrictsAccess(c))
 	}
 	if c.Model.Keyless() {
 		all = append(all, noKey(c.Model)+"; "+setKey)
 	}
 	return all
+}
+
+// restrictsAccess is the next step where access is open: it changes the variable or the file that opens it.
+func restrictsAccess(c configs.Config) string {
+	if v := c.Value("access.mode"); len(v) == 1 && v[0].Above {
+		return "set CLAYBOT_ACCESS=pairing"
+	}
+	return "run: claybot config set access.mode pairing"
 }
 
 // noKey says that a provider is asked without a key.
