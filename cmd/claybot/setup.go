@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func (c setupCmd) Run(e *env) error {
 			return usageError{fmt.Errorf("no step %.40q; there are: model, telegram, slack, discord, budget, workspace", c.Step)}
 		}
 	}
-	if err := c.check(); err != nil {
+	if err := cmp.Or(c.others(), c.check()); err != nil {
 		return err
 	}
 	s := &setup{guide: &guide{env: e, by: userName()}, flags: c, term: e.asker(), alone: c.Step != ""}
@@ -98,6 +99,20 @@ func (c setupCmd) Run(e *env) error {
 		err = s.greet()
 	}
 	return s.end(err)
+}
+
+// others refuses flags of other steps than the one that is done alone.
+func (c setupCmd) others() error {
+	for _, f := range []struct{ step, name, value string }{
+		{"model", "model-key", c.ModelKey}, {"model", "model-url", c.ModelURL}, {"telegram", "telegram-token", c.TelegramToken},
+		{"slack", "slack-bot-token", c.SlackBotToken}, {"slack", "slack-app-token", c.SlackAppToken}, {"discord", "discord-token", c.DiscordToken},
+		{"budget", "budget", c.Budget}, {"workspace", "workspace", c.Workspace},
+	} {
+		if c.Step != "" && f.value != "" && f.step != c.Step {
+			return usageError{fmt.Errorf("--%s belongs to the step %s, and this does %s alone; give it to: claybot setup %s", f.name, f.step, c.Step, f.step)}
+		}
+	}
+	return nil
 }
 
 // check refuses flags that cannot hold together.
