@@ -104,9 +104,14 @@ func (c setupCmd) Run(e *env) error {
 // others refuses flags of other steps than the one that is done alone.
 func (c setupCmd) others() error {
 	for _, f := range []struct{ step, name, value string }{
-		{"model", "model-key", c.ModelKey}, {"model", "model-url", c.ModelURL}, {"telegram", "telegram-token", c.TelegramToken},
-		{"slack", "slack-bot-token", c.SlackBotToken}, {"slack", "slack-app-token", c.SlackAppToken}, {"discord", "discord-token", c.DiscordToken},
-		{"budget", "budget", c.Budget}, {"workspace", "workspace", c.Workspace},
+		{"model", "model-key", c.ModelKey},
+		{"model", "model-url", c.ModelURL},
+		{"telegram", "telegram-token", c.TelegramToken},
+		{"slack", "slack-bot-token", c.SlackBotToken},
+		{"slack", "slack-app-token", c.SlackAppToken},
+		{"discord", "discord-token", c.DiscordToken},
+		{"budget", "budget", c.Budget},
+		{"workspace", "workspace", c.Workspace},
 	} {
 		if c.Step != "" && f.value != "" && f.step != c.Step {
 			return usageError{fmt.Errorf("--%s belongs to the step %s, and this does %s alone; give it to: claybot setup %s", f.name, f.step, c.Step, f.step)}
