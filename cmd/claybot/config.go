@@ -254,6 +254,7 @@ func (c configUnsetCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	defer f.unlock()
 	next, err := f.without(c.Key)
 	if err != nil {
 		return err
