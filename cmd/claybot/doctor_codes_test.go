@@ -36,7 +36,7 @@ func TestDoctorCodes(t *testing.T) {
 		sources = append(sources, slices.DeleteFunc(found, func(name string) bool { return strings.HasSuffix(name, "_test.go") })...)
 	}
 	said := regexp.MustCompile(`\b[dx]\.(?:warn|problem|advice|say|setup)\(("[^"]*")`)
-	quoted := map[string]int{postgres.CodeOK: 2, configs.CodeKey: 2, configs.CodeValue: 2, configs.CodeSecret: 2, configs.CodeVariable: 2, configs.CodeMissing: 2, configs.CodeTool: 2, configs.CodeMalformed: 2, configs.CodeQuoted: 2}
+	quoted := map[string]int{postgres.CodeOK: 2, configs.CodeKey: 2, configs.CodeValue: 2, configs.CodeSecret: 2, configs.CodeVariable: 2, configs.CodeMissing: 2, configs.CodeTool: 2, configs.CodeMalformed: 2, configs.CodeQuoted: 2, configs.CodeTemplate: 2}
 	for _, name := range sources {
 		text, err := os.ReadFile(name)
 		if err != nil {
