@@ -148,6 +148,17 @@ func TestFindingIsToldLater(t *testing.T) {
 	})
 }
 
+// greeted has the operator write, and returns how many messages they have got, a minute later.
+func (c *clusterRig) greeted() int {
+	c.Helper()
+	if err := c.nodes[0].system.Post(c.Context(), claybot.User("chat", "boss", "boss"), msg("b", "b")); err != nil {
+		c.Fatal(err)
+	}
+	synctest.Wait()
+	time.Sleep(time.Minute)
+	return len(c.chat.seen("boss"))
+}
+
 // Of the members of a cluster, one tells what all find, and what a member still finds is not over.
 func TestFindingIsToldByOneMember(t *testing.T) {
 	t.Parallel()
@@ -160,12 +171,7 @@ func TestFindingIsToldByOneMember(t *testing.T) {
 			return []overview.Finding{fine(brokenModel)}
 		}
 	}, func(c *clusterRig) {
-		if err := c.nodes[0].system.Post(c.Context(), claybot.User("chat", "boss", "boss"), msg("b", "b")); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		time.Sleep(time.Minute)
-		n := len(c.chat.seen("boss"))
+		n := c.greeted()
 		reads := func(when string, want ...string) {
 			t.Helper()
 			time.Sleep(3 * time.Minute)
@@ -198,12 +204,7 @@ func TestNearlyFullDiskIsTold(t *testing.T) {
 			return []overview.Finding{f}
 		}
 	}, func(c *clusterRig) {
-		if err := c.nodes[0].system.Post(c.Context(), claybot.User("chat", "boss", "boss"), msg("b", "b")); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		time.Sleep(time.Minute)
-		n := len(c.chat.seen("boss"))
+		n := c.greeted()
 		for step, want := range []string{
 			"The disk on a needs your attention: less than 1 GiB is free.\n500 MiB of 1 GiB free\nNext step: free disk space",
 			"The disk on b needs your attention: less than 1 GiB is free.\n500 MiB of 1 GiB free\nNext step: free disk space",

@@ -297,11 +297,7 @@ func (f *configFile) change(e *env, keys []string, next []byte) error {
 	if err != nil {
 		return err
 	}
-	doubts := final(made)
-	if !recorded {
-		doubts = []string{"the change is not in the history, which cannot be written"}
-	}
-	for _, text := range doubts {
+	for _, text := range final(made, recorded) {
 		fmt.Fprintf(e.err, "claybot: warning: %s\n", text)
 	}
 	var b strings.Builder

@@ -309,11 +309,7 @@ func (d configDesk) finish(ctx context.Context, f *configFile, key string, next 
 	for _, w := range append(warnings, f.keyless(d.env, []string{key})...) {
 		out.Warnings = append(out.Warnings, w.String())
 	}
-	doubts := final(made)
-	if !recorded {
-		doubts = []string{"The change is not in the history, which cannot be written"}
-	}
-	for _, text := range doubts {
+	for _, text := range final(made, recorded) {
 		out.Warnings = append(out.Warnings, text+".")
 	}
 	d.log.Info("configuration changed", "key", key, "by", f.by)

@@ -210,8 +210,11 @@ func userName() string {
 	return strconv.Itoa(os.Getuid())
 }
 
-// final says of changes that no revert undoes them, as the history does not keep secrets.
-func final(made []change) (all []string) {
+// final says of changes that no revert undoes them: the history does not have them, or does not keep a secret in them.
+func final(made []change, recorded bool) (all []string) {
+	if !recorded {
+		return []string{"the change is not in the history, which cannot be written"}
+	}
 	for _, c := range made {
 		if c.Before != nil && strings.Contains(*c.Before, configs.Hidden) {
 			all = append(all, c.Key+" had a secret, such as an address, which the history does not keep: claybot config revert cannot undo this")
